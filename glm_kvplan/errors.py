@@ -1,0 +1,21 @@
+"""The errors a caller can meet; every one is a single line that says what, where and what to do."""
+
+
+class KvplanError(Exception):
+    """Base of every error this package raises on purpose. `str(error)` is one line."""
+
+
+class InputError(KvplanError, ValueError):
+    """The input cannot be used: a bad file, flag, size, name or layout."""
+
+
+class RefusedError(KvplanError):
+    """The engine itself would refuse this deployment at start-up.
+
+    `source` is where the engine refuses (`file:line at version`), empty where it is this package's reading.
+    """
+
+    def __init__(self, reason: str, source: str = "") -> None:
+        super().__init__(f"{reason} ({source})" if source else reason)
+        self.reason = reason
+        self.source = source

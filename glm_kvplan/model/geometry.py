@@ -1,0 +1,64 @@
+"""What a checkpoint is: layer ids by kind, row widths and state shapes. From config.json only."""
+
+from dataclasses import dataclass
+
+SUPPORTED_ARCHITECTURE = "Glm5NextForConditionalGeneration"
+
+
+@dataclass(frozen=True, slots=True)
+class VisionGeometry:
+    """The part of the vision tower that the engine's memory heuristic reads.
+
+    `num_hidden_layers` is None when the config has no such key (the published one says `depth`).
+    """
+
+    hidden_size: int
+    num_hidden_layers: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """One checkpoint of the family. Layer ids are 0-based, as in config.json; widths are in elements."""
+
+    num_hidden_layers: int
+    full_attention_layers: tuple[int, ...]
+    linear_attention_layers: tuple[int, ...]
+    kv_lora_rank: int
+    qk_rope_head_dim: int
+    index_head_dim: int
+    index_topk: int
+    index_kpool: int
+    index_kpool_compress: bool
+    linear_num_heads: int
+    linear_head_dim: int
+    short_conv_kernel_size: int
+    num_attention_heads: int
+    num_nextn_predict_layers: int
+    max_position_embeddings: int
+    vision: VisionGeometry | None
+
+    @property
+    def latent_width(self) -> int:
+        """Elements of one MLA latent row: the compressed K/V and the RoPE part (0 wide in this model)."""
+        return self.kv_lora_rank + self.qk_rope_head_dim
+
+    @property
+    def conv_state_shape(self) -> tuple[int, int]:
+        """(rows, channels) of one layer's convolution window, unsharded: q, k and v side by side.
+
+        Source: configs/mamba_utils.py:324-369 at 0.5.21 (KimiLinearStateShape.create).
+        """
+        return (self.short_conv_kernel_size - 1, 3 * self.linear_num_heads * self.linear_head_dim)
+
+    @property
+    def temporal_state_shape(self) -> tuple[int, int, int]:
+        """(heads, head_dim, head_dim) of one layer's recurrent state, unsharded. Same source."""
+        return (self.linear_num_heads, self.linear_head_dim, self.linear_head_dim)
+
+    def full_attention_in(self, stage: range) -> int:
+        """How many sparse full-attention layers a pipeline stage holds."""
+        return sum(layer in stage for layer in self.full_attention_layers)
+
+    def linear_attention_in(self, stage: range) -> int:
+        """How many KDA layers a pipeline stage holds."""
+        return sum(layer in stage for layer in self.linear_attention_layers)

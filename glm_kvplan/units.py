@@ -1,0 +1,27 @@
+"""Byte units, and the sizes people type. Everything inside the package is an int of bytes."""
+
+import re
+
+from glm_kvplan.errors import InputError
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+KB, MB, GB = 10**3, 10**6, 10**9
+
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmM]?)")
+_COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}
+LARGEST_COUNT = 1 << 48
+
+
+def parse_count(text: str, name: str) -> int:
+    """A count of tokens or requests as people write it: `131072`, `128k` (times 1024), `1m` (times 1024**2)."""
+    match = _COUNT.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"{name}: {text!r} is not a count; write a whole number such as 131072 or 128k")
+    number, suffix = match.groups()
+    factor = _COUNT_FACTOR[suffix.lower()]
+    value = int(number) * factor if "." not in number else float(number) * factor
+    if value != int(value):
+        raise InputError(f"{name}: {text!r} is not a whole number")
+    if not 0 < value <= LARGEST_COUNT:
+        raise InputError(f"{name}: {text!r} is out of range; it must lie between 1 and 2**48")
+    return int(value)
