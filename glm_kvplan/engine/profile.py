@@ -4,9 +4,10 @@ Nothing outside this package may ask which version runs; it asks the profile wha
 """
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from glm_kvplan.errors import InputError
 
@@ -34,6 +35,10 @@ class EngineProfile:
     replay_rings: bool
     # KDA state is sharded over the whole TP group when context parallelism shares it.
     context_parallel_shards_state: bool
+    # HiCache keeps the DSA index in a host pool of its own.
+    host_index_pool: bool
+    # Bytes of a scaled FP8 row in one layer; None: from the checkpoint's shape. Only patched builds set it.
+    scaled_row_bytes: int | None = None
 
 
 def releases() -> tuple[str, ...]:
@@ -42,9 +47,58 @@ def releases() -> tuple[str, ...]:
 
 
 @lru_cache
-def load_profile(release: str = BASELINE) -> EngineProfile:
-    """The profile of `release` ("0.5.21"). Raises InputError, naming the known releases, for any other."""
-    if release not in releases():
-        raise InputError(f"engine {release!r} has no profile; known releases: {', '.join(releases())}")
-    data = tomllib.loads((PROFILES / f"{release}.toml").read_text(encoding="utf-8"))
-    return EngineProfile(**{field.name: data[field.name] for field in fields(EngineProfile)})
+def load_profile(engine: str = BASELINE) -> EngineProfile:
+    """The profile of a release ("0.5.21"), of a user's own file, or of the sglang found here ("installed").
+
+    A file is TOML: `base = "0.5.22"`, then the fields that differ. Raises InputError for anything else.
+    """
+    if engine == "installed":
+        return load_profile(installed_release())
+    if engine in releases():
+        return _profile(tomllib.loads((PROFILES / f"{engine}.toml").read_text(encoding="utf-8")), engine)
+    path = Path(engine)
+    if path.suffix == ".toml" or path.is_file():
+        return _from_file(path)
+    raise InputError(
+        f"--engine {engine!r} has no profile; known: {', '.join(releases())}, installed, or a TOML file"
+    )
+
+
+def installed_release() -> str:
+    """The release of the sglang installed here, from its metadata (nothing is imported). InputError if there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("sglang")
+    except PackageNotFoundError:
+        raise InputError(
+            "--engine installed: no sglang is installed in this environment; name a release"
+        ) from None
+
+
+def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
+    known = {field.name: field.type for field in fields(EngineProfile)}
+    unknown = sorted(data.keys() - known)
+    if unknown:
+        raise InputError(f"{origin}: unknown profile field {unknown[0]!r}; fields are: {', '.join(known)}")
+    return EngineProfile(**data)
+
+
+def _from_file(path: Path) -> EngineProfile:
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"--engine {path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"--engine {path}: is not TOML ({error})") from None
+    base = data.pop("base", None)
+    if base not in releases():
+        raise InputError(
+            f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ"
+        )
+    standard = asdict(load_profile(base))
+    for name, value in data.items():
+        expected = standard.get(name)
+        if name in standard and expected is not None and type(value) is not type(expected):
+            raise InputError(f"--engine {path}: {name} = {value!r} must be a {type(expected).__name__}")
+    return _profile({**standard, "release": f"{base} with {path.name}", **data}, f"--engine {path}")

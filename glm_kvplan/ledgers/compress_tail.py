@@ -1,0 +1,42 @@
+"""Compress tail: the tokens of a request that do not yet fill an index pool, kept raw in every full-attention layer."""
+
+from glm_kvplan.ledgers.ledger import Account, Ledger
+from glm_kvplan.model.geometry import Geometry
+
+TAIL_BUFFERS = 2  # keys and scores
+TAIL_BYTES = 2  # bf16
+SPARE_ROWS = 2  # the request table's own row 0, and one more than the table
+
+_ACCOUNT = Account(
+    "compress_tail",
+    "Compress tail",
+    "request row",
+    "full_attention_layers * 2 * (index_kpool + draft_tokens) * index_head_dim * 2",
+    "mem_cache/memory_pool.py:4972-5048 at 0.5.21",
+    charged=False,
+    backed_up=False,
+)
+
+
+def rows(requests: int) -> int:
+    """Rows the buffers hold for `requests` running requests of one worker."""
+    return requests + SPARE_ROWS
+
+
+def row_bytes(geometry: Geometry, draft_tokens: int, layers: int) -> int:
+    """Bytes of one request row over `layers` layers, both buffers; 0 where the checkpoint does not compress."""
+    if not geometry.index_kpool_compress:
+        return 0
+    width = geometry.index_kpool + draft_tokens
+    return layers * TAIL_BUFFERS * width * geometry.index_head_dim * TAIL_BYTES
+
+
+def ledger(geometry: Geometry, draft_tokens: int, layers: int, requests: int) -> Ledger:
+    """The ledger of one worker with at most `requests` running requests."""
+    terms = (
+        ("full_attention_layers", layers),
+        ("index_kpool", geometry.index_kpool),
+        ("draft_tokens", draft_tokens),
+        ("index_head_dim", geometry.index_head_dim),
+    )
+    return Ledger(_ACCOUNT, row_bytes(geometry, draft_tokens, layers), rows(requests), terms)

@@ -1,0 +1,40 @@
+"""One cost and everything a reader may ask about it."""
+
+from typing import NamedTuple
+
+
+class Account(NamedTuple):
+    """What is true of a ledger whatever the sizes: its words, its formula and where it was read.
+
+    `formula` is a Python expression over the names of the ledger's `terms`; its value is the bytes per unit.
+    """
+
+    name: str
+    title: str
+    unit: str  # "token", "state slot" or "request row"
+    formula: str
+    source: str  # file:line at the release it was read from
+    charged: bool  # the engine's memory budget pays for it
+    backed_up: bool  # HiCache can hold a copy in DRAM (see the profile for the index)
+
+
+class Ledger(NamedTuple):
+    """One cost of one rank: an account, its price per unit and how many units there are."""
+
+    account: Account
+    bytes_per_unit: int
+    units: int
+    terms: tuple[tuple[str, int], ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes of all units."""
+        return self.bytes_per_unit * self.units
+
+    @property
+    def formula_in_numbers(self) -> str:
+        """The account's formula with every name replaced by its value."""
+        numbers = self.account.formula
+        for name, value in sorted(self.terms, key=lambda term: -len(term[0])):
+            numbers = numbers.replace(name, str(value))
+        return numbers
