@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.model.geometry import Geometry
 
 PROFILES = Path(__file__).parent / "profiles"
 BASELINE = "0.5.21"
@@ -37,6 +38,14 @@ class EngineProfile:
     context_parallel_shards_state: bool
     # HiCache keeps the DSA index in a host pool of its own.
     host_index_pool: bool
+    # The host copy of a latent row is as wide as the device row; otherwise it has no room for the scales (512 of 528).
+    host_row_is_device_row: bool
+    # Without --hicache-ratio and --hicache-size the engine lowers the default ratio until the host pools fit.
+    hicache_automatic_ratio: bool
+    # Available host memory is bounded by the container's (cgroup) limit, not the whole machine's alone.
+    hicache_reads_cgroup: bool
+    # --hicache-mem-layout page_first_kv_split starts up for this model (no CUDA transfer exists for it anywhere).
+    hicache_kv_split_starts: bool
     # Bytes of a scaled FP8 row in one layer; None: from the checkpoint's shape. Only patched builds set it.
     scaled_row_bytes: int | None = None
 
@@ -102,3 +111,11 @@ def _from_file(path: Path) -> EngineProfile:
         if name in standard and expected is not None and type(value) is not type(expected):
             raise InputError(f"--engine {path}: {name} = {value!r} must be a {type(expected).__name__}")
     return _profile({**standard, "release": f"{base} with {path.name}", **data}, f"--engine {path}")
+
+
+def page_size(geometry: Geometry, profile: EngineProfile) -> int:
+    """The KV page of a release on CUDA, in tokens; the engine sets it whatever --page-size says.
+
+    Source: arg_groups/model_overrides/deepseek_v2.py:137 at 0.5.21, :162-173 at 0.5.23.
+    """
+    return profile.page_size * (geometry.index_kpool if profile.page_size_times_index_kpool else 1)
