@@ -23,6 +23,8 @@ class Geometry:
     num_hidden_layers: int
     full_attention_layers: tuple[int, ...]
     linear_attention_layers: tuple[int, ...]
+    # The full-attention layers that own an index-K buffer; the others reuse the top-k of a layer before them.
+    index_layers: tuple[int, ...]
     kv_lora_rank: int
     qk_rope_head_dim: int
     index_head_dim: int
@@ -62,3 +64,7 @@ class Geometry:
     def linear_attention_in(self, stage: range) -> int:
         """How many KDA layers a pipeline stage holds."""
         return sum(layer in stage for layer in self.linear_attention_layers)
+
+    def index_in(self, stage: range) -> int:
+        """How many full-attention layers with an index-K buffer of their own a pipeline stage holds."""
+        return sum(layer in stage for layer in self.index_layers)
