@@ -1,1 +1,54 @@
+"""Exact cache-memory planning for GLM-5.3-Flash on SGLang.
+
+    >>> import glm_kvplan as kv
+    >>> plan = kv.plan({"tp_size": 8, "kv_cache_dtype": "fp8_e4m3"}, gpu="h200")
+    >>> kv.estimate(plan, kv.Workload(context=131072, concurrency=64)).largest.attribution.allocated  # bytes of one GPU
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "KvplanError": "errors",
+    "InputError": "errors",
+    "RefusedError": "errors",
+    "plan": "plan",
+    "Plan": "plan",
+    "Deployment": "deployment.deployment",
+    "KvLayout": "deployment.deployment",
+    "EngineProfile": "engine.profile",
+    "Gpu": "engine.gpu",
+    "Geometry": "model.geometry",
+    "Ledger": "ledgers.ledger",
+    "PoolSizes": "sizing.sizes",
+    "TensorSpec": "pools.specs",
+    "Workload": "sizing.estimate",
+    "Estimate": "sizing.estimate",
+    "estimate": "sizing.estimate",
+}
+
+__all__ = sorted(_HOME)
+
+if TYPE_CHECKING:
+    from glm_kvplan.deployment.deployment import Deployment, KvLayout
+    from glm_kvplan.engine.gpu import Gpu
+    from glm_kvplan.engine.profile import EngineProfile
+    from glm_kvplan.errors import InputError, KvplanError, RefusedError
+    from glm_kvplan.ledgers.ledger import Ledger
+    from glm_kvplan.model.geometry import Geometry
+    from glm_kvplan.plan import Plan, plan
+    from glm_kvplan.pools.specs import TensorSpec
+    from glm_kvplan.sizing.estimate import Estimate, Workload, estimate
+    from glm_kvplan.sizing.sizes import PoolSizes
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

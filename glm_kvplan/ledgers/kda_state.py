@@ -33,9 +33,7 @@ def layer_bytes(geometry: Geometry, conv_dtype: str, ssm_dtype: str, shards: int
     return conv_bytes(geometry, conv_dtype, shards) + temporal_bytes(geometry, ssm_dtype, shards)
 
 
-def ledger(
-    geometry: Geometry, conv_dtype: str, ssm_dtype: str, shards: int, layers: int, slots: int
-) -> Ledger:
+def ledger(geometry: Geometry, conv_dtype: str, ssm_dtype: str, shards: int, layers: int, slots: int) -> Ledger:
     """The ledger of `slots` state slots over `layers` KDA layers of one rank."""
     terms = (
         ("kda_layers", layers),

@@ -1,0 +1,26 @@
+"""`kvplan gpus`: the cards kvplan knows."""
+
+from glm_kvplan.cli.options import Json
+from glm_kvplan.engine.gpu import known_gpus
+
+
+def gpus(json: Json = False) -> None:
+    """The GPUs kvplan knows: memory as the driver reports it, compute capability, where that was read."""
+    cards = known_gpus()
+    if json:
+        from dataclasses import asdict
+
+        from glm_kvplan.report.json_text import print_json
+
+        print_json({"schema": "glm-kvplan/gpus", "schema_version": 1, "gpus": [asdict(card) for card in cards]})
+        return
+    from rich.table import Table
+
+    from glm_kvplan.report.console import console
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("GPU", "MiB", "capability", "source"):
+        table.add_column(title, justify="right" if title == "MiB" else "left", overflow="fold")
+    for card in cards:
+        table.add_row(card.name, f"{card.memory_mib:,}", f"{card.capability[0]}.{card.capability[1]}", card.source)
+    console().print(table)

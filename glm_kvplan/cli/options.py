@@ -1,0 +1,127 @@
+"""The options that describe a deployment, the same on every command that needs one."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from glm_kvplan.deployment.flag_values import read_value
+from glm_kvplan.deployment.flags import FLAGS, Flag
+from glm_kvplan.engine.profile import BASELINE
+from glm_kvplan.errors import InputError
+from glm_kvplan.plan import Plan, plan
+
+_WHAT = "Model, engine and GPU"
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "--model-path",
+        help="config.json, its directory, or a Hub id. Default: the bundled copy.",
+        rich_help_panel=_WHAT,
+        metavar="PATH|ID",
+    ),
+]
+Revision = Annotated[str | None, typer.Option("--revision", help="Revision on the Hub.", rich_help_panel=_WHAT)]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="SGLang release, `installed`, or a profile file (see `kvplan engines`).", rich_help_panel=_WHAT
+    ),
+]
+GpuName = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        help="GPU name, NAME:MIB, or `local` (see `kvplan gpus`). Default: an H200 is assumed.",
+        rich_help_panel=_WHAT,
+    ),
+]
+Launch = Annotated[
+    str | None,
+    typer.Option(
+        "--launch",
+        help="File that holds the launch command (- for standard input).",
+        rich_help_panel=_WHAT,
+        metavar="FILE",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables (schema: docs/json.md).")]
+
+_SOURCES = {
+    "model": (Model, None),
+    "revision": (Revision, None),
+    "engine": (Engine, BASELINE),
+    "gpu": (GpuName, None),
+    "launch": (Launch, None),
+}
+
+
+def with_plan(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give `command(plan, ...)` the deployment options instead of its first parameter, and call it with the Plan.
+
+    A launch command after `--` (or in `--launch FILE`) is read first; options given to kvplan itself win over it.
+    """
+    own = list(inspect.signature(command).parameters.values())[1:]
+
+    @functools.wraps(command)
+    def wrapper(context: typer.Context, **values: Any) -> Any:
+        given = ((flag, values.pop(flag.name)) for flag in FLAGS)
+        flags = {flag.name: _value(flag, value) for flag, value in given if value is not None}
+        sources = {name: values.pop(name) for name in _SOURCES}
+        return command(build_plan(context.obj["launch"], flags, **sources), **values)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
+    parameters += [parameter.replace(kind=keyword) for parameter in own]
+    parameters += [inspect.Parameter(name, keyword, annotation=a, default=d) for name, (a, d) in _SOURCES.items()]
+    parameters += [inspect.Parameter(flag.name, keyword, annotation=_annotation(flag), default=None) for flag in FLAGS]
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {}
+    return wrapper
+
+
+def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch: str | None, **sources: Any) -> Plan:
+    """The Plan of a command line, its notes printed to standard error. Raises InputError, RefusedError."""
+    if launch is not None and launch_words is not None:
+        raise InputError("give the launch command once: after -- or with --launch FILE")
+    command: list[str] | str | None = launch_words
+    if launch is not None:
+        from glm_kvplan.deployment.launch_file import read_text
+
+        command = read_text(launch)
+    made = plan(flags, launch=command, **sources)
+    for note in (*made.notes, *made.resolution.warnings):
+        print(f"kvplan: note: {note}", file=sys.stderr)
+    return made
+
+
+def _value(flag: Flag, value: Any) -> Any:
+    if flag.kind in ("flag", "switch"):
+        return value
+    if flag.kind == "ints":
+        return [read_value(flag, word) for word in value.replace(",", " ").split()]
+    return read_value(flag, value)
+
+
+def _annotation(flag: Flag) -> Any:
+    names = flag.options
+    if flag.negative:
+        names = (f"{flag.options[0]}/{flag.negative[0]}", *flag.options[1:])
+    option = typer.Option(
+        *names, help=flag.help, rich_help_panel=flag.group, metavar=_metavar(flag), show_default=False
+    )
+    return Annotated[bool | None if flag.kind in ("flag", "switch") else str | None, option]
+
+
+def _metavar(flag: Flag) -> str | None:
+    if flag.kind in ("flag", "switch"):
+        return None
+    if flag.choices:
+        shown = "|".join(flag.choices)
+        return shown if len(shown) <= 44 else "NAME"
+    return {"int": "N", "count": "N", "ints": "N,N", "float": "X", "json": "JSON"}.get(flag.kind, "TEXT")

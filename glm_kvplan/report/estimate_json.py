@@ -1,0 +1,52 @@
+"""`kvplan estimate --json`. The schema is documented in docs/json.md; a field's meaning never changes within a version."""
+
+from typing import Any
+
+from glm_kvplan.ledgers.ledger import Ledger
+from glm_kvplan.plan import Plan
+from glm_kvplan.report.plan_json import plan_document
+from glm_kvplan.sizing.estimate import Estimate, RankEstimate
+
+
+def document(plan: Plan, answer: Estimate) -> dict[str, Any]:
+    """The whole answer in plain bytes."""
+    return {
+        "schema": "glm-kvplan/estimate",
+        "schema_version": 1,
+        **plan_document(plan),
+        "workload": answer.workload._asdict(),
+        "need_per_rank": answer.need._asdict(),
+        "sizes_per_rank": answer.sizes._asdict(),
+        "ranks": answer.ranks,
+        "ranks_per_stage": answer.ranks_per_stage,
+        "allocated_bytes_all_ranks": answer.allocated_everywhere,
+        "stages": [_stage(rank) for rank in answer.stages],
+    }
+
+
+def _stage(rank: RankEstimate) -> dict[str, Any]:
+    attribution = rank.attribution
+    return {
+        "layers": [rank.stage.start, rank.stage.stop],
+        "ledgers": [_ledger(ledger) for ledger in rank.ledgers],
+        "charged_bytes": attribution.charged,
+        "allocated_bytes": attribution.allocated,
+        "difference": [{"name": part.name, "bytes": part.nbytes} for part in attribution.parts],
+        "certainty": "exact",
+    }
+
+
+def _ledger(ledger: Ledger) -> dict[str, Any]:
+    account = ledger.account
+    return {
+        "name": account.name,
+        "unit": account.unit,
+        "bytes_per_unit": ledger.bytes_per_unit,
+        "units": ledger.units,
+        "total_bytes": ledger.total,
+        "formula": account.formula,
+        "terms": dict(ledger.terms),
+        "source": account.source,
+        "charged": account.charged,
+        "backed_up": account.backed_up,
+    }

@@ -1,0 +1,119 @@
+"""`kvplan estimate` in the terminal."""
+
+from rich.table import Table
+from rich.text import Text
+
+from glm_kvplan.ledgers.ledger import Ledger
+from glm_kvplan.plan import Plan
+from glm_kvplan.report.console import ascii_only, console
+from glm_kvplan.report.format import bar, decimal, whole
+from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.sizing.estimate import Estimate, RankEstimate
+
+_UNIT = {"token": "token", "state slot": "slot", "request row": "row"}
+_BAR = 8
+
+
+def render(plan: Plan, answer: Estimate, *, explain: bool) -> None:
+    """Print the ledgers of the fullest rank, one request's bill, and what is allocated beside what is charged."""
+    out = console()
+    rank = answer.largest
+    out.print(Text(headline(plan), style="bold"))
+    out.print(Text(layout(plan), style="dim"))
+    out.print(Text(_sizes_line(answer)))
+    if len(answer.stages) > 1:
+        out.print(Text(f"the fullest of {len(answer.stages)} pipeline stages: layers {_span(rank.stage)}", style="dim"))
+    out.print(_ledger_table(answer, rank))
+    out.print(_request_line(plan, rank, answer))
+    out.print(_allocation_table(answer, rank))
+    for warning in _shortfalls(answer):
+        out.print(Text(f"! {warning}", style="yellow"))
+    if explain:
+        for ledger in rank.ledgers:
+            _explain(ledger)
+
+
+def _sizes_line(answer: Estimate) -> str:
+    workload, sizes = answer.workload, answer.sizes
+    return (
+        f"{whole(workload.concurrency)} x {whole(workload.context)} tokens; a rank holds {whole(sizes.running_requests)} "
+        f"requests, {whole(sizes.tokens)} tokens, {whole(sizes.state_slots)} state slots"
+    )
+
+
+def _span(stage: range) -> str:
+    return f"{stage.start}-{stage.stop - 1}"
+
+
+def _ledger_table(answer: Estimate, rank: RankEstimate) -> Table:
+    total = sum(ledger.total for ledger in rank.ledgers)
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", show_footer=True, footer_style="bold")
+    table.add_column("ledger", "total", no_wrap=True)
+    table.add_column("one unit costs", "", justify="right", no_wrap=True)
+    table.add_column("units", "", justify="right", no_wrap=True)
+    table.add_column("one rank", decimal(total), justify="right", no_wrap=True)
+    everywhere = sum(answer.everywhere(ledger.account.name) for ledger in rank.ledgers)
+    table.add_column(
+        f"{answer.ranks} rank" + "s" * (answer.ranks > 1), decimal(everywhere), justify="right", no_wrap=True
+    )
+    table.add_column("share", "", no_wrap=True)
+    for ledger in rank.ledgers:
+        share = ledger.total / total if total else 0.0
+        table.add_row(
+            ledger.account.title,
+            f"{whole(ledger.bytes_per_unit)} B/{_UNIT[ledger.account.unit]}",
+            whole(ledger.units),
+            decimal(ledger.total),
+            decimal(answer.everywhere(ledger.account.name)),
+            f"{bar(share, _BAR, ascii_only())} {share:4.0%}",
+        )
+    return table
+
+
+def _request_line(plan: Plan, rank: RankEstimate, answer: Estimate) -> Text:
+    """One request of the workload: its tokens, its state slots, its rows."""
+    deployment = plan.deployment
+    tokens = answer.need.tokens // answer.need.running_requests
+    units = {"token": tokens, "state slot": deployment.slots_per_request, "request row": 1}
+    cost = dict.fromkeys(units, 0)
+    for ledger in rank.ledgers:
+        cost[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
+    return Text(
+        f"\none request on a rank: {decimal(cost['token'])} for {whole(tokens)} tokens"
+        f" + {decimal(cost['state slot'])} for {deployment.slots_per_request} state slots"
+        f" + {decimal(cost['request row'])} for its rows\n"
+    )
+
+
+def _allocation_table(answer: Estimate, rank: RankEstimate) -> Table:
+    attribution = rank.attribution
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("what one rank's pools take", no_wrap=True)
+    table.add_column("bytes", justify="right", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_row("charged to the engine's budget", whole(attribution.charged), decimal(attribution.charged))
+    for part in attribution.parts:
+        table.add_row(f"  {part.name}", f"{part.nbytes:+,}", decimal(part.nbytes), style="dim")
+    table.add_row("allocated", whole(attribution.allocated), decimal(attribution.allocated), style="bold")
+    return table
+
+
+def _shortfalls(answer: Estimate) -> list[str]:
+    """Where sizes that flags fix are smaller than the workload."""
+    words = {"tokens": "tokens", "state_slots": "state slots", "running_requests": "running requests"}
+    return [
+        f"the workload needs {whole(need)} {words[name]} on a rank; the flags give {whole(size)}"
+        for name, need, size in zip(answer.need._fields, answer.need, answer.sizes, strict=True)
+        if need > size
+    ]
+
+
+def _explain(ledger: Ledger) -> None:
+    account, out = ledger.account, console()
+    budget = "charged to the engine's budget" if account.charged else "not charged to the engine's budget"
+    backup = "can have a copy in DRAM" if account.backed_up else "never copied to DRAM"
+    out.print(Text(f"\n{account.title}", style="bold"), Text(f"(per {account.unit}; exact; {budget}; {backup})"))
+    out.print(Text(f"  {account.formula}"))
+    out.print(Text(f"  = {ledger.formula_in_numbers}"))
+    out.print(Text(f"  = {whole(ledger.bytes_per_unit)} B; x {whole(ledger.units)} = {whole(ledger.total)} B"))
+    out.print(Text(f"  source: {account.source}", style="dim"))

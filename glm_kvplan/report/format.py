@@ -1,0 +1,39 @@
+"""Numbers as people read them. Decimal GB and binary GiB are different units, and each is named."""
+
+from glm_kvplan.units import GB, GIB, KB, KIB, MB, MIB
+
+_DECIMAL = (("GB", GB), ("MB", MB), ("kB", KB))
+_BINARY = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
+
+
+def decimal(count: int) -> str:
+    """Bytes in decimal units, three digits or more: `60.9 GB`, `147.6 MB`, `132 B`."""
+    return _scaled(count, _DECIMAL)
+
+
+def binary(count: int) -> str:
+    """Bytes in binary units: `1.42 MiB`."""
+    return _scaled(count, _BINARY)
+
+
+def whole(count: int) -> str:
+    """An integer with its thousands marked: `147,619,840`."""
+    return f"{count:,}"
+
+
+def _scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
+    for name, size in units:
+        if abs(count) >= size:
+            value = count / size
+            return f"{value:,.{2 if abs(value) < 10 else 1}f} {name}"
+    return f"{count} B"
+
+
+def bar(share: float, width: int, ascii_only: bool) -> str:
+    """A horizontal bar of `width` cells, filled to `share` (0 to 1) in eighths of a cell, or in `#` for plain terminals."""
+    share = min(max(share, 0.0), 1.0)
+    if ascii_only:
+        return ("#" * round(share * width)).ljust(width)
+    eighths = round(share * width * 8)
+    full, part = divmod(eighths, 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[part] if part else "")).ljust(width)

@@ -1,0 +1,36 @@
+"""The two lines above every answer: which model, engine and GPU, and how it is laid out."""
+
+from glm_kvplan.plan import Plan
+
+_LAYOUTS = {"bf16": "bf16 rows", "fp8_scaled": "FP8 rows with scales", "fp8_raw": "raw FP8 rows"}
+
+
+def headline(plan: Plan) -> str:
+    """`GLM-5.3-Flash on SGLang 0.5.21, H200 (assumed: no --gpu given)`."""
+    gpu = f"{plan.gpu.name} (assumed: no --gpu given)" if plan.gpu_assumed else plan.gpu.name
+    return f"{plan.model.name} on SGLang {plan.profile.release}, {gpu}"
+
+
+def layout(plan: Plan) -> str:
+    """The parallel layout, row layout, state type and speculation in one line."""
+    deployment = plan.deployment
+    parts = [f"TP {deployment.tp_size}"]
+    for name, width in (
+        ("PP", deployment.pp_size),
+        ("attention DP", deployment.attn_dp_size),
+        ("attention CP", deployment.attn_cp_size),
+        ("replicas", deployment.replicas),
+    ):
+        if width > 1:
+            parts.append(f"{name} {width}")
+    parts += [
+        f"attention TP {deployment.attn_tp_size}",
+        _LAYOUTS[deployment.kv_layout],
+        f"{deployment.mamba_ssm_dtype} state",
+        f"{deployment.slots_per_request} slots a request",
+    ]
+    if deployment.speculative:
+        parts.append(f"{deployment.speculative_algorithm} with {deployment.speculative_num_draft_tokens} draft tokens")
+    if deployment.disaggregation_mode != "null":
+        parts.append(f"{deployment.disaggregation_mode} role")
+    return ", ".join(parts)

@@ -1,0 +1,142 @@
+"""What a workload costs: the ledgers of every rank, and the tensors the engine allocates for them."""
+
+from typing import NamedTuple
+
+from glm_kvplan.deployment.deployment import Deployment
+from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.engine.profile import EngineProfile
+from glm_kvplan.ledgers import (
+    compress_tail,
+    draft,
+    indexer,
+    kda_state,
+    latent_kv,
+    replay_ring,
+    request_table,
+    verify_snapshot,
+)
+from glm_kvplan.ledgers.ledger import Ledger
+from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.plan import Plan
+from glm_kvplan.pools import counts
+from glm_kvplan.pools.attribution import Attribution, attribution
+from glm_kvplan.pools.specs import TensorSpec, tensor_specs
+from glm_kvplan.sizing.sizes import PoolSizes
+
+
+class Workload(NamedTuple):
+    """What the whole deployment should hold at once: `concurrency` requests of `context` tokens each."""
+
+    context: int
+    concurrency: int
+
+
+class RankEstimate(NamedTuple):
+    """One rank of a pipeline stage: its layers, its costs by ledger, its tensors, and how the two relate."""
+
+    stage: range
+    ledgers: tuple[Ledger, ...]
+    tensors: tuple[TensorSpec, ...]
+    attribution: Attribution
+
+
+class Estimate(NamedTuple):
+    """The answer of `estimate`: one RankEstimate a pipeline stage; all ranks of a stage are alike."""
+
+    workload: Workload
+    need: PoolSizes  # what one rank must hold for the workload
+    sizes: PoolSizes  # what its pools hold: the flags' sizes where flags fix them
+    stages: tuple[RankEstimate, ...]
+    ranks_per_stage: int
+
+    @property
+    def largest(self) -> RankEstimate:
+        """The stage whose ranks need the most memory."""
+        return max(self.stages, key=lambda rank: rank.attribution.allocated)
+
+    @property
+    def ranks(self) -> int:
+        return self.ranks_per_stage * len(self.stages)
+
+    def everywhere(self, name: str) -> int:
+        """Bytes of one ledger over all ranks of the deployment."""
+        return self.ranks_per_stage * sum(
+            ledger.total for rank in self.stages for ledger in rank.ledgers if ledger.account.name == name
+        )
+
+    @property
+    def allocated_everywhere(self) -> int:
+        """Device bytes of all tensors over all ranks."""
+        return self.ranks_per_stage * sum(rank.attribution.allocated for rank in self.stages)
+
+
+def estimate(plan: Plan, workload: Workload) -> Estimate:
+    """What `workload` costs under `plan`, for every pipeline stage. All bytes are exact: they follow from shapes."""
+    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
+    sizes = pool_sizes(deployment, profile, workload)
+    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    ranks = tuple(
+        RankEstimate(
+            stage,
+            rank_ledgers(geometry, deployment, profile, sizes, stage),
+            tensor_specs(geometry, deployment, profile, sizes, stage),
+            attribution(geometry, deployment, profile, sizes, stage),
+        )
+        for stage in stages
+    )
+    need = workload_sizes(deployment, workload)
+    return Estimate(workload, need, sizes, ranks, deployment.tp_size * deployment.replicas)
+
+
+def workload_sizes(deployment: Deployment, workload: Workload) -> PoolSizes:
+    """What one rank needs for its share of the workload; a request's tokens fill whole pages.
+
+    The busiest worker takes the remainder of a concurrency that does not divide.
+    """
+    requests = -(-workload.concurrency // (deployment.attn_dp_size * deployment.replicas))
+    pages = -(-workload.context // deployment.page_size)
+    return PoolSizes(requests * pages * deployment.page_size, requests * deployment.slots_per_request, requests)
+
+
+def pool_sizes(deployment: Deployment, profile: EngineProfile, workload: Workload) -> PoolSizes:
+    """The pool sizes that flags fix, and the workload's need where no flag does.
+
+    `max_total_tokens` counts per rank and is cut to whole pages; the other two are divided over the DP workers.
+    """
+    tokens, slots, requests = workload_sizes(deployment, workload)
+    if deployment.max_total_tokens is not None:
+        tokens = deployment.max_total_tokens // deployment.page_size * deployment.page_size
+    if deployment.max_mamba_cache_size is not None:
+        slots = deployment.max_mamba_cache_size // deployment.attn_dp_size
+    if deployment.max_running_requests is not None:
+        requests = deployment.requests_per_worker(deployment.max_running_requests, profile.least_requests_per_worker)
+    return PoolSizes(tokens, slots, requests)
+
+
+def rank_ledgers(
+    geometry: Geometry, deployment: Deployment, profile: EngineProfile, sizes: PoolSizes, stage: range
+) -> tuple[Ledger, ...]:
+    """The ledgers of one rank of a stage: those that grow with tokens, then with state slots, then with requests."""
+    full, index = geometry.full_attention_in(stage), geometry.index_in(stage)
+    linear = geometry.linear_attention_in(stage)
+    tokens, slots = sizes.tokens, counts.effective_state_slots(deployment, sizes)
+    shards = deployment.linear_attn_tp_size
+    drafts = counts.draft_tokens(deployment)
+    rows = counts.request_rows(deployment, sizes)
+    state = kda_state.ledger(geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, shards, linear, slots)
+    ledgers = [
+        latent_kv.ledger(geometry, deployment.kv_layout, profile, full, tokens),
+        indexer.ledger(geometry, profile, index, tokens),
+    ]
+    if deployment.eagle:
+        row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
+        key = indexer.reserved_bytes(geometry, profile)
+        ledgers.append(draft.ledger(row, key, geometry.num_nextn_predict_layers, tokens))
+    ledgers.append(state)
+    if counts.replay_ring(deployment, profile):
+        ledgers.append(replay_ring.ledger(geometry, shards, linear, slots))
+    elif counts.snapshots_allocated(deployment):
+        ledgers.append(verify_snapshot.ledger(state.bytes_per_unit, drafts, rows))
+    ledgers.append(compress_tail.ledger(geometry, drafts, full, rows - 1))
+    ledgers.append(request_table.ledger(deployment.context_length, deployment.request_table_extra, rows))
+    return tuple(ledgers)
