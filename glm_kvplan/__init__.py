@@ -16,8 +16,8 @@ _HOME = {
     "KvplanError": "errors",
     "InputError": "errors",
     "RefusedError": "errors",
-    "plan": "plan",
-    "Plan": "plan",
+    "plan": "planner",
+    "Plan": "planner",
     "Deployment": "deployment.deployment",
     "KvLayout": "deployment.deployment",
     "EngineProfile": "engine.profile",
@@ -34,16 +34,16 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from glm_kvplan.deployment.deployment import Deployment, KvLayout
-    from glm_kvplan.engine.gpu import Gpu
-    from glm_kvplan.engine.profile import EngineProfile
-    from glm_kvplan.errors import InputError, KvplanError, RefusedError
-    from glm_kvplan.ledgers.ledger import Ledger
-    from glm_kvplan.model.geometry import Geometry
-    from glm_kvplan.plan import Plan, plan
-    from glm_kvplan.pools.specs import TensorSpec
-    from glm_kvplan.sizing.estimate import Estimate, Workload, estimate
-    from glm_kvplan.sizing.sizes import PoolSizes
+    from glm_kvplan.deployment.deployment import Deployment as Deployment, KvLayout as KvLayout
+    from glm_kvplan.engine.gpu import Gpu as Gpu
+    from glm_kvplan.engine.profile import EngineProfile as EngineProfile
+    from glm_kvplan.errors import InputError as InputError, KvplanError as KvplanError, RefusedError as RefusedError
+    from glm_kvplan.ledgers.ledger import Ledger as Ledger
+    from glm_kvplan.model.geometry import Geometry as Geometry
+    from glm_kvplan.planner import Plan as Plan, plan as plan
+    from glm_kvplan.pools.specs import TensorSpec as TensorSpec
+    from glm_kvplan.sizing.estimate import Estimate as Estimate, Workload as Workload, estimate as estimate
+    from glm_kvplan.sizing.sizes import PoolSizes as PoolSizes
 
 
 def __getattr__(name: str) -> Any:

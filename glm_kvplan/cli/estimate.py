@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.options import Json, with_plan
-from glm_kvplan.plan import Plan
+from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.estimate import Workload
 from glm_kvplan.sizing.estimate import estimate as make_estimate
 from glm_kvplan.units import parse_count

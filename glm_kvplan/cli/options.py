@@ -12,7 +12,7 @@ from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
-from glm_kvplan.plan import Plan, plan
+from glm_kvplan.planner import Plan, plan
 
 _WHAT = "Model, engine and GPU"
 

@@ -1,9 +1,9 @@
-"""`kvplan estimate --json`. The schema is documented in docs/json.md; a field's meaning never changes within a version."""
+"""`kvplan estimate --json` (schema: docs/json.md; a field's meaning never changes within a schema version)."""
 
 from typing import Any
 
 from glm_kvplan.ledgers.ledger import Ledger
-from glm_kvplan.plan import Plan
+from glm_kvplan.planner import Plan
 from glm_kvplan.report.plan_json import plan_document
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate
 

@@ -4,7 +4,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.ledgers.ledger import Ledger
-from glm_kvplan.plan import Plan
+from glm_kvplan.planner import Plan
 from glm_kvplan.report.console import ascii_only, console
 from glm_kvplan.report.format import bar, decimal, whole
 from glm_kvplan.report.headline import headline, layout
@@ -36,8 +36,8 @@ def render(plan: Plan, answer: Estimate, *, explain: bool) -> None:
 def _sizes_line(answer: Estimate) -> str:
     workload, sizes = answer.workload, answer.sizes
     return (
-        f"{whole(workload.concurrency)} x {whole(workload.context)} tokens; a rank holds {whole(sizes.running_requests)} "
-        f"requests, {whole(sizes.tokens)} tokens, {whole(sizes.state_slots)} state slots"
+        f"{whole(workload.concurrency)} x {whole(workload.context)} tokens; a rank holds"
+        f" {whole(sizes.running_requests)} requests, {whole(sizes.tokens)} tokens, {whole(sizes.state_slots)} state slots"
     )
 
 

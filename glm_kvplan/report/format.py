@@ -30,7 +30,7 @@ def _scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
 
 
 def bar(share: float, width: int, ascii_only: bool) -> str:
-    """A horizontal bar of `width` cells, filled to `share` (0 to 1) in eighths of a cell, or in `#` for plain terminals."""
+    """A bar of `width` cells, filled to `share` (0 to 1) in eighths of a cell, or in `#` for plain terminals."""
     share = min(max(share, 0.0), 1.0)
     if ascii_only:
         return ("#" * round(share * width)).ljust(width)

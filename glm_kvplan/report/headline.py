@@ -1,6 +1,6 @@
 """The two lines above every answer: which model, engine and GPU, and how it is laid out."""
 
-from glm_kvplan.plan import Plan
+from glm_kvplan.planner import Plan
 
 _LAYOUTS = {"bf16": "bf16 rows", "fp8_scaled": "FP8 rows with scales", "fp8_raw": "raw FP8 rows"}
 

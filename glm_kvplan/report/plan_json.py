@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from glm_kvplan import __version__
-from glm_kvplan.plan import Plan
+from glm_kvplan.planner import Plan
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

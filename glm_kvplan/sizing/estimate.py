@@ -17,7 +17,7 @@ from glm_kvplan.ledgers import (
 )
 from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.plan import Plan
+from glm_kvplan.planner import Plan
 from glm_kvplan.pools import counts
 from glm_kvplan.pools.attribution import Attribution, attribution
 from glm_kvplan.pools.specs import TensorSpec, tensor_specs
