@@ -1,6 +1,5 @@
 """config.json of a Hub repository, by huggingface_hub: its token, endpoint, offline switch and cache are honoured."""
 
-import logging
 import re
 import threading
 import warnings
@@ -98,6 +97,8 @@ def _line(error: Exception, repo: str, revision: str | None) -> str:
 @contextmanager
 def _silent() -> Iterator[None]:
     """No progress bars, log lines or warnings of the library on the user's terminal."""
+    import logging
+
     from huggingface_hub.utils import logging as library_log
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,
