@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glm_kvplan.cli import main
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import (
@@ -21,6 +22,8 @@ from glm_kvplan.model.loader import (
     load_model,
 )
 from glm_kvplan.model.schema import MOST_LAYERS
+from glm_kvplan.report.console import console
+from glm_kvplan.report.model_text import spans
 
 CONFIGS = Path(__file__).parent / "data" / "configs"
 FULL, LINEAR = "deepseek_sparse_attention", "linear_attention"
@@ -93,8 +96,8 @@ def test_flat_config_of_another_size():
 def test_nested_config_with_lifted_key_and_shared_indexers():
     geometry = load_model(str(CONFIGS / "nested-9-layers-shared.json")).geometry
     assert geometry.index_kpool_compress is True  # stands at the top level, which the engine reads too
-    # max(layer - 1, 0) % 3: layer 1 is fresh, so are 4 and 7; text_config.indexer_types is not read.
-    assert geometry.index_layers == (1, 4, 7)
+    # max(layer - 1, 0) % 2 is 1 for layer 4 alone; text_config.indexer_types is not read.
+    assert geometry.index_layers == (1, 7)
     assert (geometry.vision.hidden_size, geometry.vision.num_hidden_layers) == (768, 12)
 
 
@@ -419,6 +422,56 @@ def test_an_existing_path_wins_over_a_hub_id(tmp_path, monkeypatch):
     (tmp_path / "org" / "name").mkdir(parents=True)
     write(tmp_path / "org" / "name", TEXT)
     assert load_model("org/name").origin == str(Path("org", "name", "config.json"))
+
+
+# `kvplan model`.
+
+
+def kvplan(capsys, *words):
+    with pytest.raises(SystemExit) as left:
+        main(["model", *words])
+    out, err = capsys.readouterr()
+    return left.value.code, out, err
+
+
+def test_model_command_counts_layers_both_ways(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    console.cache_clear()
+    code, out, err = kvplan(capsys)
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert BUNDLED_REVISION in words
+    assert "full attention 11 3, 7, 11" in words and "4, 8, 12" in words
+    for shown in ("3 x 24,576", "64 x 128 x 128", "512 wide", "132 B", "1,024 B bf16", "528 B FP8", "own indexer"):
+        assert (shown in words) is (shown != "own indexer")
+    assert all(len(line) <= 80 for line in out.splitlines())
+    _, shared, _ = kvplan(capsys, "--model", str(CONFIGS / "nested-9-layers-shared.json"))
+    assert "own indexer 2 1, 7 2, 8" in " ".join(shared.split())
+
+
+def test_model_command_in_json(capsys):
+    code, out, err = kvplan(capsys, "--json")
+    answer = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (answer["schema"], answer["schema_version"]) == ("glm-kvplan/model", 1)
+    assert answer["layers"]["count"] == 45 and answer["layers"]["full_attention"] == list(range(3, 44, 4))
+    assert answer["layers"]["linear_attention"][-1] == 44
+    assert answer["latent_row"]["bytes"] == {"bf16": 1024, "fp8_scaled": 528, "fp8_raw": 512}
+    assert answer["index_key"]["bytes"] == 132
+    assert answer["state"]["conv_shape"] == [3, 24576] and answer["state"]["temporal_shape"] == [64, 128, 128]
+
+
+@pytest.mark.parametrize("words", [["--model", "./nowhere"], ["--revision", "main"], ["--", "sglang", "serve"]])
+def test_model_command_fails_in_one_line(capsys, words):
+    code, out, err = kvplan(capsys, *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("kvplan: ") and err.count("\n") == 1
+
+
+def test_runs_of_layers_are_joined():
+    assert spans((0, 1, 2, 4, 5, 8), 0) == "0-2, 4-5, 8"
+    assert spans((0, 1, 2, 4, 5, 8), 1) == "1-3, 5-6, 9"
+    assert spans((), 0) == "none"
 
 
 # Anything at all.

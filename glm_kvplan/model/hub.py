@@ -22,7 +22,7 @@ class HubError(InputError):
 
 def is_hub_id(text: str) -> bool:
     """Whether `text` reads as `org/name`."""
-    return _ID.fullmatch(text) is not None and not text.endswith((".json", "/config"))
+    return _ID.fullmatch(text) is not None and not text.endswith(".json")
 
 
 def fetch_config(repo: str, revision: str | None) -> tuple[Path, tuple[str, ...]]:

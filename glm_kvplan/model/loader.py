@@ -27,6 +27,7 @@ class Model:
 
     geometry: Geometry
     config: dict[str, Any]
+    name: str  # for headlines: GLM-5.3-Flash, the Hub id, or the directory's or file's name
     origin: str  # for people, one line
     warnings: tuple[str, ...] = ()
 
@@ -40,7 +41,7 @@ def load_model(source: str | None = None, *, revision: str | None = None) -> Mod
     if source is None:
         if revision is not None:
             raise InputError("--revision goes with a Hub id; the bundled copy has one revision")
-        return Model(bundled_geometry(), _bundled_config(), BUNDLED_ORIGIN)
+        return Model(bundled_geometry(), _bundled_config(), BUNDLED_ID.partition("/")[2], BUNDLED_ORIGIN)
     path = existing_path(source)
     if path is not None:
         if revision is not None:
@@ -148,7 +149,8 @@ def _from_path(path: Path) -> Model:
             raise InputError(f"{shown_path(directory)}: is a directory without config.json") from None
         except OSError as error:
             raise InputError(f"{shown_path(path)}: cannot be read ({error.strerror})") from None
-    return _from_file(path, shown_path(path), ())
+    named = path.resolve().parent if path.name == "config.json" else path
+    return _from_file(path, shown_path(named.name), shown_path(path), ())
 
 
 def _from_hub(repo: str, revision: str | None) -> Model:
@@ -157,13 +159,13 @@ def _from_hub(repo: str, revision: str | None) -> Model:
     path, warnings = fetch_config(repo, revision)
     # The cache files every revision under its commit.
     commit = path.parent.name if re.fullmatch("[0-9a-f]{40}", path.parent.name) else revision or "main"
-    return _from_file(path, f"{repo}@{commit}", warnings)
+    return _from_file(path, repo, f"{repo}@{commit}", warnings)
 
 
-def _from_file(path: Path, origin: str, warnings: tuple[str, ...]) -> Model:
+def _from_file(path: Path, name: str, origin: str, warnings: tuple[str, ...]) -> Model:
     config, about_file = read_json_object(path, origin)
     geometry = geometry_from_config(config, origin)
-    return Model(geometry, config, origin, (*warnings, *about_file, *_about_rope(config, origin)))
+    return Model(geometry, config, name, origin, (*warnings, *about_file, *_about_rope(config, origin)))
 
 
 def _about_rope(config: Mapping[str, Any], origin: str) -> tuple[str, ...]:

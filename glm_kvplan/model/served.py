@@ -52,6 +52,6 @@ def _require_name(model_path: str, why: str) -> None:
 
 
 def _stand_in(model_path: str, why: str) -> Model:
-    bundled = bundled_model()
-    warning = f"{shown_path(model_path)}: {why}; the geometry is that of the {bundled.origin}"
-    return Model(bundled.geometry, bundled.config, bundled.origin, (warning,))
+    bundled, name = bundled_model(), shown_path(model_path)
+    warning = f"{name}: {why}; the geometry is that of the {bundled.origin}"
+    return Model(bundled.geometry, bundled.config, name, bundled.origin, (warning,))
