@@ -8,7 +8,7 @@ from glm_kvplan.ledgers import indexer, latent_kv
 from glm_kvplan.ledgers.ledger import Account, Ledger
 from glm_kvplan.model.geometry import Geometry
 
-STAGING_PAGES = 64  # pages of the write-back buffer on the GPU (mem_cache/pool_host/base.py:35 at 0.5.21)
+STAGING_PAGES = 64  # pages of the write-back buffer on the GPU (mem_cache/pool_host/base.py:31 at 0.5.21)
 KV_SPLIT = "page_first_kv_split"
 
 _KV = Account(
@@ -16,7 +16,7 @@ _KV = Account(
     "Host latent KV",
     "token",
     "kv_layers * host_row_bytes",
-    "mem_cache/pool_host/base.py:201-208, mem_cache/pool_host/mla.py:230-264 at 0.5.21",
+    "mem_cache/pool_host/base.py:200-209, mem_cache/pool_host/mla.py:233-264 at 0.5.21",
     charged=False,
     backed_up=False,
 )
@@ -25,7 +25,7 @@ _MAMBA = Account(
     "Host KDA state",
     "state slot",
     "kda_layers * layer_state_bytes",
-    "mem_cache/pool_host/mamba.py:117-121 at 0.5.21",
+    "mem_cache/pool_host/mamba.py:114-123 at 0.5.21",
     charged=False,
     backed_up=False,
 )
@@ -34,7 +34,7 @@ _INDEXER = Account(
     "Host index keys",
     "page",
     "index_layers * index_page_bytes",
-    "mem_cache/pool_host/dsa.py:143-260 at 0.5.22",
+    "mem_cache/pool_host/dsa.py:180-320 at 0.5.22",
     charged=False,
     backed_up=False,
 )

@@ -9,35 +9,21 @@ from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.ledgers.host import KV_SPLIT, HostPool, index_pool, kv_pool, state_pool
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.pools import counts
-from glm_kvplan.pools.specs import tensor_specs
+from glm_kvplan.sizing.host_devices import DevicePools, device_pools
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 DEFAULT_RATIO = 2.0
-RESERVE_BYTES = 10 * GIB  # left to the machine (mem_cache/pool_host/base.py:32 at 0.5.21)
-SLACK_FRACTION = 0.05  # of the automatic budget, for what the ratio does not count (hicache_auto_size.py:32)
+RESERVE_BYTES = 10 * GIB  # left to the machine (mem_cache/pool_host/base.py:29 at 0.5.21)
+SLACK_FRACTION = 0.05  # of the automatic budget, for what the ratio does not count (hicache_auto_size.py:33)
 
-_CHECK = "mem_cache/pool_host/base.py:217-230 at 0.5.21"
+_CHECK = "mem_cache/pool_host/base.py:222-231 at 0.5.21"
 _AUTOMATIC = "mem_cache/hicache_auto_size.py:83-125 at 0.5.21"
 _LAYOUTS = {
     "layer_first": "mem_cache/pool_host/mamba.py:88-91 at 0.5.21",
     "page_head": "mem_cache/pool_host/mla.py:381 at 0.5.21",
-    KV_SPLIT: "mem_cache/pool_host/mamba.py:55 at 0.5.20, mem_cache/pool_host/dsa.py:284 at 0.5.22",
+    KV_SPLIT: "mem_cache/pool_host/mamba.py:55 at 0.5.20, mem_cache/pool_host/dsa.py:306 at 0.5.22",
 }
-
-
-class DevicePools(NamedTuple):
-    """What host sizing reads off one rank's device pools."""
-
-    tokens: int
-    state_slots: int  # PD decode's raised count where it applies
-    kv_layers: int  # the draft's packed layers included
-    state_layers: int
-    layer_state_bytes: int  # one slot in one layer
-    kv_bytes: int  # latent rows and index keys of the target
-    state_bytes: int  # states, verify snapshots and replay rings
-    draft_bytes: int  # latent rows and index keys of the draft
 
 
 class HostPlan(NamedTuple):
@@ -47,6 +33,7 @@ class HostPlan(NamedTuple):
     rule, all of them together. None where the host's memory was not given.
     """
 
+    devices: DevicePools
     pools: tuple[HostPool, ...]
     sizing: Literal["ratio", "size", "automatic"]
     ratio: float | None  # host units over device units; None for an explicit size
@@ -66,42 +53,10 @@ class HostPlan(NamedTuple):
         return next((pool for pool in self.pools if pool.name == name), None)
 
 
-def device_pools(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range | None = None,
-) -> DevicePools:
-    """The device pools of one rank as the host pools see them (tensor bytes, padding included)."""
-    stage = stage or range(geometry.num_hidden_layers)
-    names = {"kv_buffer": 0, "index_k_buffer": 0, "draft.kv_buffer": 0, "draft.index_k_buffer": 0}
-    state = conv = temporal = 0
-    for spec in tensor_specs(geometry, deployment, profile, sizes, stage):
-        if spec.name in names:
-            names[spec.name] = spec.nbytes
-        elif spec.pool == "state":
-            state += spec.nbytes
-            conv = spec.nbytes if spec.name == "conv_state" else conv
-            temporal = spec.nbytes if spec.name == "temporal_state" else temporal
-    layers = counts.state_layers(geometry, deployment, profile, stage)
-    slots = counts.effective_state_slots(deployment, sizes)
-    return DevicePools(
-        tokens=sizes.tokens,
-        state_slots=slots,
-        kv_layers=geometry.full_attention_in(stage) + counts.draft_layers(geometry, deployment, stage),
-        state_layers=layers,
-        layer_state_bytes=(conv + temporal) // (layers * (slots + 1)) if layers else 0,
-        kv_bytes=names["kv_buffer"] + names["index_k_buffer"],
-        state_bytes=state,
-        draft_bytes=names["draft.kv_buffer"] + names["draft.index_k_buffer"],
-    )
-
-
 def ranks_per_host(deployment: Deployment) -> int:
     """Ranks of one engine on one host, spread evenly; further replicas are not seen by the engine.
 
-    Source: mem_cache/pool_host/base.py:68-82 at 0.5.21.
+    Source: mem_cache/pool_host/base.py:69-82 at 0.5.21.
     """
     return max(deployment.world_size // deployment.nnodes, 1)
 
@@ -114,7 +69,7 @@ def claimable_bytes(host_available_bytes: int, ranks: int) -> int:
 def split_size(size: int, devices: DevicePools) -> tuple[float, float]:
     """GB of `size` for KV and for state, in the proportion of their device pools (the draft's left out).
 
-    Source: hybrid_cache/hybrid_pool_assembler.py:179-194 at 0.5.21.
+    Source: hybrid_cache/hybrid_pool_assembler.py:178-194 at 0.5.21.
     """
     total = devices.kv_bytes + devices.state_bytes
     return size * devices.kv_bytes / total, size * devices.state_bytes / total
@@ -123,7 +78,8 @@ def split_size(size: int, devices: DevicePools) -> tuple[float, float]:
 def automatic_ratio(devices: Sequence[DevicePools], budget: int, requested: float = DEFAULT_RATIO) -> float:
     """The largest ratio up to `requested` whose host pools fit `budget` bytes on every pipeline stage.
 
-    Raises RefusedError where nothing is left after the reserve. Source: mem_cache/hicache_auto_size.py:83-125 at 0.5.21.
+    Raises RefusedError where nothing is left after the reserve.
+    Source: mem_cache/hicache_auto_size.py:83-125 at 0.5.21.
     """
     ratio = min(
         min(requested, budget * (1 - SLACK_FRACTION) / (pools.kv_bytes + pools.state_bytes + pools.draft_bytes))
@@ -170,7 +126,7 @@ def build(
     state = state_pool(devices.state_layers, devices.layer_state_bytes, slots)
     if not profile.host_index_pool:
         return kv, state
-    return kv, state, index_pool(geometry, deployment, profile, devices.kv_layers, kv)
+    return kv, state, index_pool(geometry, deployment, profile, devices.index_layers, kv)
 
 
 def plan_ratio(
@@ -185,6 +141,7 @@ def plan_ratio(
     """One plan a pipeline stage, each pool `ratio` times its device pool."""
     return tuple(
         HostPlan(
+            pools,
             build(geometry, deployment, profile, pools, int(pools.tokens * ratio), int(pools.state_slots * ratio)),
             "automatic" if automatic else "ratio",
             ratio,
@@ -206,7 +163,7 @@ def plan_size(
     """One plan a pipeline stage for `size` GB a rank; the stages agree on the smallest counts among them.
 
     Raises RefusedError for a stage whose share buys nothing, because it has no layer of a kind.
-    Source: mem_cache/pool_host/base.py:105-146, 201-208 at 0.5.21.
+    Source: mem_cache/pool_host/base.py:105-146, 200-209 at 0.5.21.
     """
     splits, tokens, slots = [], [], []
     for pools in devices:
@@ -218,7 +175,9 @@ def plan_size(
         tokens.append(int(kv * 1e9 // empty[0].bytes_per_unit))
         slots.append(int(state * 1e9 // empty[1].bytes_per_unit))
     return tuple(
-        HostPlan(build(geometry, deployment, profile, pools, min(tokens), min(slots)), "size", None, split, budget)
+        HostPlan(
+            pools, build(geometry, deployment, profile, pools, min(tokens), min(slots)), "size", None, split, budget
+        )
         for pools, split in zip(devices, splits, strict=True)
     )
 
