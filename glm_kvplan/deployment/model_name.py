@@ -1,0 +1,32 @@
+"""What a model's name or path gives away: another family."""
+
+import re
+
+from glm_kvplan.errors import InputError
+
+_OTHER_FAMILIES = frozenset(
+    (
+        *("qwen", "qwq", "deepseek", "llama", "codellama", "mistral", "mixtral", "ministral", "pixtral", "gemma"),
+        *("kimi", "minimax", "nemotron", "hunyuan", "ernie", "internlm", "internvl", "baichuan", "olmo", "exaone"),
+        *("granite", "chatglm", "gpt-oss"),
+    )
+)
+_WORD = re.compile(r"gpt-oss|[a-z]+")
+_OTHER_GLM = re.compile(r"glm[-_ ]?\d")
+
+
+def base_name(model: str) -> str:
+    """The last part of a Hub id or path, in lower case; in a Hub cache folder the repository's name."""
+    parts = [part for part in model.replace("\\", "/").split("/") if part]
+    cached = next((part for part in parts if part.startswith("models--")), None)
+    return (cached or (parts[-1] if parts else "")).rsplit("--", 1)[-1].lower()
+
+
+def refuse_other_model(model: str) -> None:
+    """Raise InputError when the name is clearly another family's; any other id or path passes."""
+    name = base_name(model)
+    squeezed = re.sub(r"[^a-z0-9]", "", name)
+    if "glm53flash" in squeezed or "glm5next" in squeezed:
+        return
+    if _OTHER_FAMILIES.intersection(_WORD.findall(name)) or _OTHER_GLM.search(name):
+        raise InputError(f"model {model[:80]!r} is another model; GLM-5.3-Flash and copies of it are planned here")
