@@ -46,6 +46,8 @@ class EngineProfile:
     hicache_reads_cgroup: bool
     # --hicache-mem-layout page_first_kv_split starts up for this model (no CUDA transfer exists for it anywhere).
     hicache_kv_split_starts: bool
+    # The pooled indexer scores its prefill logits in row chunks that fit a part of the free memory, not all at once.
+    pooled_logits_bounded: bool
     # Bytes of a scaled FP8 row in one layer; None: from the checkpoint's shape. Only patched builds set it.
     scaled_row_bytes: int | None = None
 
