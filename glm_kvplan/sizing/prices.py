@@ -1,0 +1,171 @@
+"""The price list: what one more unit of each knob costs or buys, by solving twice."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from glm_kvplan.pools.specs import device_bytes, tensor_specs
+from glm_kvplan.sizing.setup import Setup, draft_flags
+from glm_kvplan.sizing.solver import Solution
+
+MORE_CONTEXT = 1024
+
+
+class Price(NamedTuple):
+    """One knob moved by one unit. Deltas are of one rank (one DP worker); `total_...` of the whole engine."""
+
+    knob: str
+    before: str
+    after: str
+    tokens: int  # more tokens in the pool
+    slots: int  # more state slots
+    requests: int  # more running requests
+    total_requests: int  # over all DP workers
+    free_bytes: int  # more bytes free once every pool is allocated, charged or not
+    failure: str | None  # the engine would not start: the kind of failure; the deltas are then 0
+
+
+Change = tuple[str, str, str, dict[str, Any]]  # knob, before, after, changed flags
+
+
+def prices(setup: Setup) -> list[Price]:
+    """The price of one unit of each knob of a setup that starts. A knob the setup cannot turn is left out.
+
+    Raises SizingError as `solve` where the setup itself refuses its strategy.
+    """
+    base = setup.solution()
+    if base.failure is not None:
+        from glm_kvplan.sizing.failures import refusal
+
+        raise refusal(base)
+    base_free = allocated_free_bytes(setup, base)
+    found = []
+    for knob in _KNOBS:
+        for name, before, after, changes in knob(setup, base):
+            price = _price(setup, base, base_free, name, before, after, changes)
+            if price is not None:
+                found.append(price)
+    return found
+
+
+def _price(
+    setup: Setup, base: Solution, base_free: int, name: str, before: str, after: str, changes: dict[str, Any]
+) -> Price | None:
+    other = setup.changed(**changes)
+    solution = setup.attempt(**changes)
+    if other is None or solution is None:
+        return None
+    if solution.failure is not None:
+        return Price(name, before, after, 0, 0, 0, 0, 0, solution.failure)
+    workers, other_workers = setup.deployment.attn_dp_size, other.deployment.attn_dp_size
+    return Price(
+        name,
+        before,
+        after,
+        solution.tokens - base.tokens,
+        solution.state_slots - base.state_slots,
+        solution.running_requests - base.running_requests,
+        solution.running_requests * other_workers - base.running_requests * workers,
+        allocated_free_bytes(other, solution) - base_free,
+        None,
+    )
+
+
+def allocated_free_bytes(setup: Setup, solution: Solution) -> int:
+    """Bytes free after loading less every device tensor of the pools; negative where they would not fit.
+
+    With pipeline stages: of the first stage.
+    """
+    stage = None
+    if setup.deployment.pp_size > 1:
+        from glm_kvplan.deployment.parallel import pipeline_stages
+
+        deployment = setup.deployment
+        stage = pipeline_stages(setup.geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)[0]
+    specs = tensor_specs(setup.geometry, setup.deployment, setup.profile, solution.sizes, stage)
+    return int(solution.available_gib * (1 << 30)) - device_bytes(specs)
+
+
+def _mem_fraction_static(setup: Setup, base: Solution) -> Iterator[Change]:
+    now = setup.deployment.mem_fraction_static
+    after = round(now + 0.01, 6)
+    if after < 1:
+        yield "mem_fraction_static", f"{now:g}", f"{after:g}", {"mem_fraction_static": after}
+
+
+def _running_request(setup: Setup, base: Solution) -> Iterator[Change]:
+    """One more running request on each worker, from what the engine grants now."""
+    workers = setup.deployment.attn_dp_size
+    now, after = base.running_requests * workers, (base.running_requests + 1) * workers
+    changes: dict[str, Any] = {"max_running_requests": after}
+    name = "max_running_requests"
+    slots = (base.running_requests + 1) * base.costs.slots_per_request
+    if slots > base.state_slots:
+        changes["max_mamba_cache_size"] = slots * workers
+        name = "max_running_requests with its state slots"
+    yield name, str(now), str(after), changes
+
+
+def _draft_token(setup: Setup, base: Solution) -> Iterator[Change]:
+    now = setup.deployment.speculative_num_draft_tokens
+    if setup.deployment.speculative and now is not None:
+        yield "speculative_num_draft_tokens", str(now), str(now + 1), draft_flags(now + 1)
+
+
+def _state_slot(setup: Setup, base: Solution) -> Iterator[Change]:
+    workers = setup.deployment.attn_dp_size
+    now, after = base.state_slots * workers, (base.state_slots + 1) * workers
+    yield "max_mamba_cache_size", str(now), str(after), {"max_mamba_cache_size": after}
+
+
+def _state_dtype(setup: Setup, base: Solution) -> Iterator[Change]:
+    if setup.deployment.mamba_ssm_dtype == "float32":
+        yield "mamba_ssm_dtype", "float32", "bfloat16", {"mamba_ssm_dtype": "bfloat16"}
+
+
+def _replay(setup: Setup, base: Solution) -> Iterator[Change]:
+    deployment = setup.deployment
+    if deployment.speculative and setup.profile.replay_rings and not deployment.enable_linear_replayssm_spec:
+        yield "enable_linear_replayssm_spec", "off", "on", {"enable_linear_replayssm_spec": True}
+
+
+def _row_dtype(setup: Setup, base: Solution) -> Iterator[Change]:
+    if setup.deployment.kv_layout == "bf16":
+        yield "kv_cache_dtype", "bfloat16", "fp8_e4m3", {"kv_cache_dtype": "fp8_e4m3"}
+    else:
+        yield "kv_cache_dtype", "fp8_e4m3", "bfloat16", {"kv_cache_dtype": "bfloat16"}
+
+
+def _context(setup: Setup, base: Solution) -> Iterator[Change]:
+    now = setup.deployment.context_length
+    after = now + MORE_CONTEXT
+    if after > setup.geometry.max_position_embeddings:
+        after = now - MORE_CONTEXT  # the model ends here: the price of the last unit
+    if after > 0:
+        yield "context_length", str(now), str(after), {"context_length": after}
+
+
+def _tp(setup: Setup, base: Solution) -> Iterator[Change]:
+    now = setup.deployment.tp_size
+    yield "tp_size", str(now), str(now * 2), {"tp_size": now * 2}
+
+
+def _dp(setup: Setup, base: Solution) -> Iterator[Change]:
+    """Attention DP twice as wide inside the same GPUs."""
+    deployment = setup.deployment
+    now, after = deployment.attn_dp_size, deployment.attn_dp_size * 2
+    if deployment.tp_size % after == 0:
+        yield "dp_size", str(now), str(after), {"dp_size": after, "enable_dp_attention": True}
+
+
+_KNOBS: tuple[Callable[[Setup, Solution], Iterator[Change]], ...] = (
+    _mem_fraction_static,
+    _running_request,
+    _draft_token,
+    _state_slot,
+    _state_dtype,
+    _replay,
+    _row_dtype,
+    _context,
+    _tp,
+    _dp,
+)

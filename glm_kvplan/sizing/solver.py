@@ -1,0 +1,201 @@
+"""The engine's own sizing: from free memory to tokens, state slots and running requests, one rank at a time.
+
+Every float operation is the engine's, in its order: the aim is its integers, not close ones.
+"""
+
+from typing import NamedTuple
+
+from glm_kvplan.deployment.deployment import Deployment
+from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.engine.profile import EngineProfile
+from glm_kvplan.errors import InputError
+from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.sizing.costs import Costs, costs
+from glm_kvplan.sizing.failures import FailureKind, refusal
+from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.units import GIB
+
+# The engine's estimate of running requests where the user gives none, and its bounds.
+REQUESTS_PER_CONTEXT = 512
+LEAST_REQUESTS, MOST_REQUESTS = 2048, 4096
+LARGEST_GIB = float(1 << 30)
+
+
+class Solution(NamedTuple):
+    """What the engine computes on one rank, in its order. Numbers after the step that failed are 0."""
+
+    costs: Costs
+    pre_gib: float  # free before the weights, the least over the ranks
+    available_gib: float  # free after target and draft weights, likewise
+    slack_gib: float  # left outside the pools: pre * (1 - mem_fraction_static)
+    budget_gib: float  # for the pools: available - slack - multimodal reserve
+    state_budget_bytes: float  # the state pool's share by ratio; 0 where flags fix the slots
+    state_slots: int  # max_mamba_cache_size
+    charged_requests: int  # requests whose snapshots are charged
+    snapshot_bytes: int  # charged for verify snapshots
+    token_gib: float  # left for tokens
+    token_budget_bytes: int
+    token_capacity: int  # whole pages of what is left, before any cap
+    tokens: int  # max_total_num_tokens
+    running_requests: int  # max_running_requests
+    failure: FailureKind | None
+
+    @property
+    def sizes(self) -> PoolSizes:
+        """The three integers everything else is built from."""
+        return PoolSizes(self.tokens, self.state_slots, self.running_requests)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes charged for the state slots, the padding slot and their replay rings."""
+        return (self.state_slots + 1) * (self.costs.slot_bytes + self.costs.ring_bytes)
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes charged for the tokens."""
+        return self.tokens * self.costs.cell_bytes
+
+    @property
+    def charged_bytes(self) -> int:
+        """Bytes the budget charges for all pools together."""
+        return self.state_bytes + self.snapshot_bytes + self.token_bytes
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes free after loading that no pool is charged for: slack, reserve and rounding."""
+        return int(self.available_gib * GIB) - self.charged_bytes
+
+
+def size(rank: Costs, pre_gib: float, available_gib: float, token_limit: int | None = None) -> Solution:
+    """The engine's sizing of one rank with `rank`'s costs; a refusal is told by `failure`, not raised.
+
+    `token_limit`: the least token pool over the other pipeline ranks. Raises InputError for memory that is no number.
+    Source: mem_cache/kv_cache_configurator.py:2177-2345, 2402-2569 at 0.5.21.
+    """
+    if not (0 <= pre_gib <= LARGEST_GIB and 0 <= available_gib <= LARGEST_GIB):
+        raise InputError(
+            f"memory of {pre_gib} GiB before and {available_gib} GiB after loading cannot be; give GiB free"
+        )
+    slack_gib = pre_gib * (1 - rank.mem_fraction_static)
+    budget_gib = available_gib - slack_gib - rank.reserve_gib
+
+    slot_bytes, drafts, ratio = rank.slot_bytes, rank.snapshot_drafts, rank.slots_per_request
+    state_budget = 0.0
+    if rank.state_slots is not None:
+        slots = rank.state_slots
+    else:
+        state_budget = budget_gib * rank.state_ratio / (1 + rank.state_ratio) * GIB
+        if drafts:
+            slots = int((state_budget - slot_bytes * (1 + drafts)) // (slot_bytes * (1 + drafts / ratio)))
+        else:
+            slot = slot_bytes + rank.ring_bytes
+            slots = int((state_budget - slot) // slot)
+    rest_gib = budget_gib
+    charged = snapshot_bytes = 0
+    if drafts:
+        charged = min(rank.requests or 0, slots // ratio)
+        snapshot_bytes = slot_bytes * (charged + 1) * drafts
+        rest_gib = rest_gib - snapshot_bytes / GIB
+    failure: FailureKind | None = None
+    budget_bytes = capacity = tokens = requests = 0
+    if slots <= 0:
+        failure = "no_state_slots"
+    else:
+        rest_gib = rest_gib - (slots + 1) * (slot_bytes + rank.ring_bytes) / GIB
+        if rest_gib <= 0:
+            failure = "no_token_memory"
+        else:
+            page = rank.page_size
+            budget_bytes = int(rest_gib * GIB)
+            capacity = budget_bytes // rank.cell_bytes if rank.cell_bytes else rank.no_cell_tokens
+            tokens = capacity = capacity // page * page
+            if rank.max_total_tokens is not None and rank.max_total_tokens < tokens:
+                tokens = rank.max_total_tokens // page * page
+            if token_limit is not None and token_limit < tokens:
+                tokens = token_limit // page * page
+            if tokens <= 0:
+                failure = "no_tokens"
+            else:
+                wanted = rank.requests
+                if wanted is None:
+                    wanted = int(tokens / rank.context_length * REQUESTS_PER_CONTEXT)
+                    wanted = max(min(wanted, MOST_REQUESTS), LEAST_REQUESTS)
+                requests = min(wanted, tokens // 2, slots // ratio)
+                if requests <= 0:
+                    failure = "no_requests"
+    return Solution(
+        rank,
+        pre_gib,
+        available_gib,
+        slack_gib,
+        budget_gib,
+        state_budget,
+        slots,
+        charged,
+        snapshot_bytes,
+        rest_gib,
+        budget_bytes,
+        capacity,
+        tokens,
+        requests,
+        failure,
+    )
+
+
+def attempt(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    pre_gib: float,
+    available_gib: float,
+    stage: range | None = None,
+) -> Solution:
+    """As `solve`, but a refusal by memory is told by the solution's `failure`."""
+    if stage is not None or deployment.pp_size == 1:
+        return size(costs(geometry, deployment, profile, stage), pre_gib, available_gib)
+    return min(
+        attempt_stages(geometry, deployment, profile, pre_gib, available_gib),
+        key=lambda solution: (solution.failure is None, solution.token_capacity),
+    )
+
+
+def attempt_stages(
+    geometry: Geometry, deployment: Deployment, profile: EngineProfile, pre_gib: float, available_gib: float
+) -> tuple[Solution, ...]:
+    """Each pipeline stage's solution, all with the least token pool; refusals are told by `failure`."""
+    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    ranks = [costs(geometry, deployment, profile, stage) for stage in stages]
+    alone = [size(rank, pre_gib, available_gib) for rank in ranks]
+    least = min(solution.tokens for solution in alone)
+    return tuple(size(rank, pre_gib, available_gib, least) for rank in ranks)
+
+
+def solve(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    pre_gib: float,
+    available_gib: float,
+    stage: range | None = None,
+) -> Solution:
+    """What the engine sizes on a rank with `pre_gib` GiB free before loading and `available_gib` after it.
+
+    With pipeline stages: `stage` gives that rank's own values, as before the engine takes the least token pool over
+    the ranks; None gives the rank whose token pool is the least, which is then every rank's. Raises SizingError where
+    the engine refuses to start, InputError for values that cannot be.
+    """
+    solution = attempt(geometry, deployment, profile, pre_gib, available_gib, stage)
+    if solution.failure is not None:
+        raise refusal(solution)
+    return solution
+
+
+def solve_stages(
+    geometry: Geometry, deployment: Deployment, profile: EngineProfile, pre_gib: float, available_gib: float
+) -> tuple[Solution, ...]:
+    """One solution a pipeline stage, with the tokens every rank ends with. Raises as `solve`."""
+    solutions = attempt_stages(geometry, deployment, profile, pre_gib, available_gib)
+    for solution in solutions:
+        if solution.failure is not None:
+            raise refusal(solution)
+    return solutions
