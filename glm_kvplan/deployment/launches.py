@@ -48,7 +48,12 @@ def _of_text(text: str, place: str, outer: Mapping[str, Word], depth: int) -> tu
     script = read_script(text, place)
     launches: list[Launch] = []
     warnings: list[str] = []
+    seen = dict(outer)
+    exports = list(reversed(script.exports))
     for number, command in enumerate(script.commands):
+        while exports and exports[-1][0] <= number:
+            _, name, value = exports.pop()
+            seen[name] = value
         if not any("sglang" in word.text or word.text.startswith("--") for word in command):
             continue
         if launches and command[0].text.startswith("--"):
@@ -57,8 +62,7 @@ def _of_text(text: str, place: str, outer: Mapping[str, Word], depth: int) -> tu
                 "engine; the line above must end in a backslash with nothing after it"
             )
             continue
-        exported = {name: word for index, name, word in script.exports if index <= number}
-        launches += _of_command(command, {**outer, **exported}, depth, bare=len(script.commands) == 1)
+        launches += _of_command(command, seen, depth, bare=len(script.commands) == 1)
     if not launches:
         for command in script.commands:
             _refuse_other_engine(command)
@@ -69,7 +73,7 @@ def _of_command(words: tuple[Word, ...], outer: Mapping[str, Word], depth: int, 
     if not words or _base(words[0]) in _TALKS_ONLY:
         return []
     if bare and words[0].text.startswith("--"):
-        return [Launch(words, False, outer)]
+        return [Launch(words, False, dict(outer))]
     for at, word in enumerate(words):
         if _base(word) == "sglang" and at + 1 < len(words) and words[at + 1].text == "serve":
             return [Launch(words[at + 2 :], True, _environment(words[:at], outer))]

@@ -10,6 +10,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[@*]\])?(?:(:?[-=?+])(.*))?", re.DOTALL)
 _DEEPEST = 16
 _LARGEST = 1 << 25  # characters that substitution may add: a text can double a variable line after line
+_MOST_COMMANDS = 20_000
 
 
 class Word(NamedTuple):
@@ -197,6 +198,8 @@ class _Reader:
             self.assign(words[1:] if declared else words, exported)
         elif words:
             self.commands.append(tuple(words))
+            if len(self.commands) > _MOST_COMMANDS:
+                raise InputError(f"{self.here()}: more than {_MOST_COMMANDS} commands; give the launch command alone")
         self.words = []
 
     def assign(self, words: list[Word], exported: bool) -> None:
@@ -314,7 +317,7 @@ class _Reader:
             fields = [(word.text, (word,)) for word in words]
         else:
             fields = [(field, (word,)) for word in words for field in word.text.split()]
-        self.expanded += sum(len(text) + 1 for text, _ in fields)
+        self.expanded += sum(len(text) + 64 for text, _ in fields)  # a word costs more than its text
         if self.expanded > _LARGEST:
             raise InputError(f"{self.here()}: the variables of this text grow beyond 32 MiB; write the command out")
         for number, (text, sources) in enumerate(fields):

@@ -1,14 +1,20 @@
 """GPUs as data: what the engine's defaults read of a card."""
 
+import re
+import shutil
+import subprocess
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from glm_kvplan.errors import InputError
 
 GPUS = Path(__file__).parent / "gpus.toml"
+LARGEST_MIB = 1 << 24  # 16 TiB
+
+_MAKERS = re.compile(r"nvidia|amd|instinct|tesla|[^a-z0-9]")
+_QUERY = ("--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +30,102 @@ class Gpu:
 
 
 @lru_cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads(GPUS.read_text(encoding="utf-8"))
+def known_gpus() -> dict[str, Gpu]:
+    """Every card of the table by its short name, in the table's order."""
+    return {key: gpu for key, (gpu, _) in _table().items()}
+
+
+@lru_cache
+def _table() -> dict[str, tuple[Gpu, frozenset[str]]]:
+    """Short name: the card and all its spellings, squeezed."""
+    table = {}
+    for key, entry in tomllib.loads(GPUS.read_text(encoding="utf-8")).items():
+        gpu = Gpu(
+            name=entry["name"],
+            memory_mib=entry["memory_mib"],
+            vendor=entry["vendor"],
+            capability=(entry["capability"][0], entry["capability"][1]),
+            integrated=entry.get("integrated", False),
+            source=entry["source"],
+        )
+        spellings = (key, entry["name"], *entry.get("aliases", ()))
+        table[key] = (gpu, frozenset(_squeeze(spelling) for spelling in spellings))
+    return table
+
+
+def _squeeze(name: str) -> str:
+    """Case, blanks, dashes and the maker do not count: "NVIDIA RTX PRO 6000" is "rtxpro6000"."""
+    return _MAKERS.sub("", name.lower())
 
 
 def find_gpu(name: str) -> Gpu:
-    """The card called `name` (case does not count). Raises InputError for an unknown name."""
-    for key, entry in _table().items():
-        if name.lower() in (key, *entry.get("aliases", ())):
-            return Gpu(
-                name=entry["name"],
-                memory_mib=entry["memory_mib"],
-                vendor=entry["vendor"],
-                capability=tuple(entry["capability"]),
-                integrated=entry.get("integrated", False),
-                source=entry["source"],
-            )
-    raise InputError(f"--gpu {name!r} is not known; known: {', '.join(_table())}")
+    """The card called `name`: a known one, `NAME:MIB` with its memory replaced, or `local` (asks nvidia-smi).
+
+    Raises InputError for an unknown name (the nearest are listed), a memory that is no number of MiB, and for
+    `local` where no NVIDIA driver answers.
+    """
+    plain, colon, memory = name.partition(":")
+    gpu = local_gpu() if plain.strip().lower() == "local" else _named(plain)
+    if not colon:
+        return gpu
+    if not re.fullmatch(r"[0-9]{1,9}", memory.strip()) or not 0 < int(memory) <= LARGEST_MIB:
+        raise InputError(
+            f"--gpu {name!r}: {memory!r} is not a memory in MiB; write for example {plain}:{gpu.memory_mib}"
+        )
+    return replace(gpu, memory_mib=int(memory), source=f"given: {memory.strip()} MiB")
+
+
+def _named(name: str) -> Gpu:
+    squeezed = _squeeze(name)
+    for gpu, spellings in _table().values():
+        if squeezed in spellings:
+            return gpu
+    import difflib
+
+    by_spelling = {spelling: gpu.name for gpu, spellings in _table().values() for spelling in spellings}
+    near = difflib.get_close_matches(squeezed[:80], by_spelling, 6, 0.5)
+    nearest = list(dict.fromkeys(by_spelling[spelling] for spelling in near))[:3]
+    hint = f"; nearest: {', '.join(nearest)}" if nearest else ""
+    raise InputError(f"--gpu {name[:80]!r} is not known{hint}; known: {', '.join(_table())} (or NAME:MIB, or local)")
+
+
+def local_gpu() -> Gpu:
+    """The cards of this machine as nvidia-smi lists them; the smallest memory counts, as in the engine.
+
+    The engine reads every listed card, whatever CUDA_VISIBLE_DEVICES says (utils/common.py:742-777 at 0.5.21).
+    Raises InputError when nvidia-smi is missing, fails, or lists nothing usable.
+    """
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        raise InputError("--gpu local: nvidia-smi is not on this machine; name the card instead, such as --gpu h200")
+    try:
+        done = subprocess.run((program, *_QUERY), capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise InputError(f"--gpu local: nvidia-smi does not answer ({type(error).__name__}); name the card") from None
+    if done.returncode:
+        reason = " ".join((done.stderr or done.stdout).split())[:120]
+        raise InputError(f"--gpu local: nvidia-smi failed ({done.returncode}): {reason or 'no reason given'}")
+    return gpu_of_listing(done.stdout)
+
+
+def gpu_of_listing(listing: str) -> Gpu:
+    """One Gpu from nvidia-smi's `name, memory.total, compute_cap` lines. Raises InputError if none is usable."""
+    rows = [[cell.strip() for cell in line.rsplit(",", 2)] for line in listing.splitlines()]
+    rows = [row for row in rows if len(row) == 3]
+    if not rows:
+        raise InputError("--gpu local: nvidia-smi lists no card; name the card instead, such as --gpu h200")
+    name, _, capability = rows[0]
+    squeezed = _squeeze(name)
+    known = next((gpu for gpu, spellings in _table().values() if squeezed in spellings), None)
+    memory = [int(float(row[1])) for row in rows if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", row[1])]
+    version = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", capability)
+    if (version is None and known is None) or (not memory and known is None):
+        raise InputError(f"--gpu local: nvidia-smi says {', '.join(rows[0])!r}; name the card as NAME:MIB instead")
+    found = known or Gpu(name, 0, "cuda", (0, 0), False, "")
+    return replace(
+        found,
+        name=name.removeprefix("NVIDIA ") if known is None else known.name,
+        memory_mib=min(memory) if memory else found.memory_mib,
+        capability=(int(version[1]), int(version[2])) if version else found.capability,
+        source="nvidia-smi on this machine" if memory else found.source,
+    )

@@ -1,0 +1,136 @@
+"""Launch commands kept in files: a shell script (`--launch FILE`), and the engine's own `--config` YAML."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from glm_kvplan.deployment.command import LaunchCommand, read_launch_command, warnings_of
+from glm_kvplan.deployment.model_name import refuse_other_model
+from glm_kvplan.deployment.options import OptionTable, option_table, read_options
+from glm_kvplan.deployment.shell import Word
+from glm_kvplan.engine.profile import BASELINE
+from glm_kvplan.errors import InputError
+
+_LARGEST_FILE = 10 << 20
+
+
+def read_launch_file(path: str | Path, release: str = BASELINE) -> LaunchCommand:
+    """The launch in a shell script; "-" reads standard input. The engine's own --config file is merged in.
+
+    Raises InputError for a file that cannot be read, is larger than 10 MiB or is not UTF-8 text, and for
+    everything `read_launch_command` and `with_config_file` raise it for.
+    """
+    if str(path) == "-":
+        text = _text_of(sys.stdin.buffer.read(_LARGEST_FILE + 1), "standard input")
+    else:
+        text = _read_text(Path(path), "--launch")
+    return with_config_file(read_launch_command(text, release), release)
+
+
+def with_config_file(command: LaunchCommand, release: str = BASELINE) -> LaunchCommand:
+    """The command with its --config file's flags put in front of its own: the command line wins.
+
+    Source: utils/server_args_config_parser.py at 0.5.21 (ConfigArgumentMerger). Raises InputError for a file that
+    cannot be read, is not YAML by its name or content, is not a mapping, or holds a wrong value.
+    """
+    if command.config_file is None:
+        return command
+    path = Path(command.config_file)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        raise InputError(f"--config {path}: the engine takes a .yaml or .yml file only")
+    table = option_table(release)
+    warnings: list[str] = []
+    words = _words_of(_mapping(path), path.name, table, warnings)
+    options = read_options(words, table)
+    model = command.model
+    if model is None and "--model-path" in options.other:
+        model = options.other["--model-path"].text
+        refuse_other_model(model)
+    revision = options.other["--revision"].text if "--revision" in options.other else None
+    return replace(
+        command,
+        flags={**options.flags, **command.flags},
+        positions={**options.positions, **command.positions},
+        model=model,
+        revision=command.revision or revision,
+        ignored=command.ignored + options.ignored,
+        unknown=tuple(dict.fromkeys((*options.unknown, *command.unknown))),
+        warnings=(*command.warnings, *warnings, *warnings_of(options, table)),
+    )
+
+
+def _read_text(path: Path, option: str) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"{option} {path}: cannot be read: {reason}") from None
+    return _text_of(data, f"{option} {path}")
+
+
+def _text_of(data: bytes, name: str) -> str:
+    if len(data) > _LARGEST_FILE:
+        raise InputError(f"{name}: larger than 10 MiB; a launch script is a few KiB")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: not UTF-8 text") from None
+    if "\0" in text:
+        raise InputError(f"{name}: holds NUL bytes; it is binary")
+    return text
+
+
+def _mapping(path: Path) -> Mapping[object, object]:
+    import yaml
+
+    text = _read_text(path, "--config")
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" at line {mark.line + 1}" if mark is not None else ""
+        problem = str(getattr(error, "problem", None) or "it does not parse")
+        raise InputError(f"--config {path}: not YAML{place}: {problem}") from None
+    except (ValueError, RecursionError) as error:  # a date that is none, nesting without end
+        raise InputError(f"--config {path}: not YAML: {type(error).__name__}") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"--config {path}: must be a mapping of flag to value, not a {type(data).__name__}")
+    return data
+
+
+def _words_of(config: Mapping[object, object], place: str, table: OptionTable, warnings: list[str]) -> list[Word]:
+    """The words the engine would make of the file: booleans switch flags on, lists spread, mappings are JSON."""
+    words: list[Word] = []
+    underscored: list[str] = []
+    for key, value in config.items():
+        if not isinstance(key, str):
+            raise InputError(f"{place}: the key {key!r} is not a flag's name")
+        option = "--" + key.replace("_", "-")
+        if key.replace("-", "_") in table.not_in_yaml:
+            raise InputError(f"{place}: {key}: engine {table.release} takes {option} on the command line only")
+        if "_" in key:
+            underscored.append(key)
+        if value is None:
+            raise InputError(f"{place}: {key}: has no value")
+        if isinstance(value, bool) and table.takes.get(option, 0) == 0:
+            words += [Word(option, place)] if value else []
+            continue
+        if isinstance(value, list):
+            words += [Word(text, place) for text in (option, *map(_text, value))] if value else []
+        else:
+            words.append(Word(f"{option}={_text(value)}", place))
+    if underscored:
+        named = ", ".join(underscored[:6])
+        warnings.append(f"{place}: {named}: the engine wants dashes in these keys and stops at underscores")
+    return words
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, default=str) if isinstance(value, dict) else str(value)
