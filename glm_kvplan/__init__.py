@@ -34,15 +34,21 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from glm_kvplan.deployment.deployment import Deployment as Deployment, KvLayout as KvLayout
+    from glm_kvplan.deployment.deployment import Deployment as Deployment
+    from glm_kvplan.deployment.deployment import KvLayout as KvLayout
     from glm_kvplan.engine.gpu import Gpu as Gpu
     from glm_kvplan.engine.profile import EngineProfile as EngineProfile
-    from glm_kvplan.errors import InputError as InputError, KvplanError as KvplanError, RefusedError as RefusedError
+    from glm_kvplan.errors import InputError as InputError
+    from glm_kvplan.errors import KvplanError as KvplanError
+    from glm_kvplan.errors import RefusedError as RefusedError
     from glm_kvplan.ledgers.ledger import Ledger as Ledger
     from glm_kvplan.model.geometry import Geometry as Geometry
-    from glm_kvplan.planner import Plan as Plan, plan as plan
+    from glm_kvplan.planner import Plan as Plan
+    from glm_kvplan.planner import plan as plan
     from glm_kvplan.pools.specs import TensorSpec as TensorSpec
-    from glm_kvplan.sizing.estimate import Estimate as Estimate, Workload as Workload, estimate as estimate
+    from glm_kvplan.sizing.estimate import Estimate as Estimate
+    from glm_kvplan.sizing.estimate import Workload as Workload
+    from glm_kvplan.sizing.estimate import estimate as estimate
     from glm_kvplan.sizing.sizes import PoolSizes as PoolSizes
 
 

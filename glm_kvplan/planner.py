@@ -1,14 +1,17 @@
 """The front of the pipe: a model, a GPU, an engine and launch flags become one resolved deployment."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glm_kvplan.deployment.deployment import Deployment
+from glm_kvplan.deployment.command import LaunchCommand, read_launch_command
+from glm_kvplan.deployment.launch_file import with_config_file
 from glm_kvplan.deployment.resolve import Choice, Resolution, resolve
+from glm_kvplan.deployment.weight_format import WeightFormat, weight_format
 from glm_kvplan.engine.gpu import Gpu, find_gpu
 from glm_kvplan.engine.profile import BASELINE, EngineProfile, load_profile
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.model.loader import Model, load_model
+from glm_kvplan.model.loader import BUNDLED_ORIGIN, Model, load_model
 
 ASSUMED_GPU = "h200"
 
@@ -24,6 +27,7 @@ class Plan:
     resolution: Resolution
     flags: Mapping[str, object]
     environment: Mapping[str, str]
+    weight_format: WeightFormat
     notes: tuple[str, ...] = ()
 
     @property
@@ -44,15 +48,13 @@ class Plan:
         resolution = resolve(
             flags, geometry=self.geometry, profile=self.profile, gpu=self.gpu, environment=self.environment
         )
-        return Plan(
-            self.model, self.profile, self.gpu, self.gpu_assumed, resolution, flags, self.environment, self.notes
-        )
+        return replace(self, resolution=resolution, flags=flags)
 
 
 def plan(
     flags: Mapping[str, object] | None = None,
     *,
-    launch: Sequence[str] | str | None = None,
+    launch: Sequence[str] | str | LaunchCommand | None = None,
     model: str | None = None,
     revision: str | None = None,
     gpu: str | None = None,
@@ -73,12 +75,10 @@ def plan(
     notes: list[str] = []
     served = served_revision = None
     if launch is not None:
-        from glm_kvplan.deployment.command import read_launch_command
-
-        command = read_launch_command(launch, profile.release)
+        command = _read(launch, profile.base_release)
         given.update(command.flags)
         switches.update(command.environment)
-        notes.extend(command.notes())
+        notes.extend(_notes(command))
         served, served_revision = command.model, command.revision
     for name, value in (flags or {}).items():
         if name in given and given[name] != value:
@@ -93,4 +93,19 @@ def plan(
         loaded = load_model(model, revision=revision)
     card = find_gpu(gpu or ASSUMED_GPU)
     resolution = resolve(given, geometry=loaded.geometry, profile=profile, gpu=card, environment=switches)
-    return Plan(loaded, profile, card, gpu is None, resolution, given, switches, (*loaded.warnings, *notes))
+    stand_in = loaded.origin == BUNDLED_ORIGIN and served is not None
+    stored = weight_format(given, None if stand_in else loaded.config, served or loaded.name)
+    return Plan(loaded, profile, card, gpu is None, resolution, given, switches, stored, (*loaded.warnings, *notes))
+
+
+def _read(launch: Sequence[str] | str | LaunchCommand, release: str) -> LaunchCommand:
+    if isinstance(launch, LaunchCommand):
+        return launch
+    return with_config_file(read_launch_command(launch, release), release)
+
+
+def _notes(command: LaunchCommand) -> list[str]:
+    notes = list(command.warnings)
+    if command.ignored:
+        notes.append(f"{command.ignored} flag{'s' * (command.ignored > 1)} of the launch command touch no memory")
+    return notes

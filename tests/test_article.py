@@ -10,7 +10,9 @@ import pytest
 
 import glm_kvplan as kv
 from glm_kvplan.ledgers import compress_tail, indexer, kda_state
+from glm_kvplan.ledgers.host import HostPool
 from glm_kvplan.ledgers.latent_kv import row_bytes
+from glm_kvplan.sizing.host import host_pools
 
 ARTICLE = tomllib.loads((Path(__file__).parent / "data" / "article.toml").read_text(encoding="utf-8"))["number"]
 UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "MiB": 2**20}
@@ -61,10 +63,10 @@ def tensor(name: str, **flags: object) -> kv.TensorSpec:
     return next(entry for entry in tensors(**flags) if entry.name == name)
 
 
-def host(**flags: object) -> dict[str, kv.HostPool]:
+def host(**flags: object) -> dict[str, HostPool]:
+    plan = deployed(enable_hierarchical_cache=True, **flags)
     sizes = kv.PoolSizes(CONTEXT_128K, 40, 8)
-    pools = kv.host_pools(deployed(enable_hierarchical_cache=True, **flags), sizes).pools
-    return {pool.name: pool for pool in pools}
+    return {pool.name: pool for pool in host_pools(plan.geometry, plan.deployment, plan.profile, sizes).pools}
 
 
 GEOMETRY = kv.plan().geometry

@@ -4,11 +4,9 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.options import Json, read_workload, with_plan
 from glm_kvplan.planner import Plan
-from glm_kvplan.sizing.estimate import Workload
 from glm_kvplan.sizing.estimate import estimate as make_estimate
-from glm_kvplan.units import parse_count
 
 _WORKLOAD = "Workload"
 
@@ -17,12 +15,17 @@ _WORKLOAD = "Workload"
 def estimate(
     plan: Plan,
     context: Annotated[
-        str, typer.Option("--context", help="Tokens of one request: 131072, 128k, 1m.", rich_help_panel=_WORKLOAD)
-    ] = "128k",
+        str | None,
+        typer.Option("--context", help="Tokens of one request: 131072, 128k, 1m. [128k]", rich_help_panel=_WORKLOAD),
+    ] = None,
     concurrency: Annotated[
-        str,
-        typer.Option("--concurrency", help="Requests at once, over the whole deployment.", rich_help_panel=_WORKLOAD),
-    ] = "1",
+        str | None,
+        typer.Option(
+            "--concurrency",
+            help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
+            rich_help_panel=_WORKLOAD,
+        ),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every number's formula, values and source.")] = False,
     json: Json = False,
 ) -> None:
@@ -31,8 +34,7 @@ def estimate(
     Example: kvplan estimate --tp-size 8 --dp-size 8 --enable-dp-attention --kv-cache-dtype fp8_e4m3
     --context 128k --concurrency 64
     """
-    workload = Workload(parse_count(context, "--context"), parse_count(concurrency, "--concurrency"))
-    answer = make_estimate(plan, workload)
+    answer = make_estimate(plan, read_workload(plan, context, concurrency))
     if json:
         from glm_kvplan.report.estimate_json import document
         from glm_kvplan.report.json_text import print_json

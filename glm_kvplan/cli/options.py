@@ -8,11 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
+from glm_kvplan.deployment.command import LaunchCommand
 from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
-from glm_kvplan.engine.profile import BASELINE
+from glm_kvplan.deployment.launch_file import read_launch_file
+from glm_kvplan.engine.profile import BASELINE, load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan, plan
+from glm_kvplan.sizing.estimate import Workload, default_workload
+from glm_kvplan.units import parse_count
 
 _WHAT = "Model, engine and GPU"
 
@@ -69,14 +73,14 @@ def with_plan(command: Callable[..., Any]) -> Callable[..., Any]:
     own = list(inspect.signature(command).parameters.values())[1:]
 
     @functools.wraps(command)
-    def wrapper(context: typer.Context, **values: Any) -> Any:
+    def wrapper(ctx: typer.Context, **values: Any) -> Any:
         given = ((flag, values.pop(flag.name)) for flag in FLAGS)
         flags = {flag.name: _value(flag, value) for flag, value in given if value is not None}
         sources = {name: values.pop(name) for name in _SOURCES}
-        return command(build_plan(context.obj["launch"], flags, **sources), **values)
+        return command(build_plan(ctx.obj["launch"], flags, **sources), **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
+    parameters = [inspect.Parameter("ctx", keyword, annotation=typer.Context)]
     parameters += [parameter.replace(kind=keyword) for parameter in own]
     parameters += [inspect.Parameter(name, keyword, annotation=a, default=d) for name, (a, d) in _SOURCES.items()]
     parameters += [inspect.Parameter(flag.name, keyword, annotation=_annotation(flag), default=None) for flag in FLAGS]
@@ -89,15 +93,22 @@ def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch:
     """The Plan of a command line, its notes printed to standard error. Raises InputError, RefusedError."""
     if launch is not None and launch_words is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
-    command: list[str] | str | None = launch_words
+    command: list[str] | LaunchCommand | None = launch_words
     if launch is not None:
-        from glm_kvplan.deployment.launch_file import read_text
-
-        command = read_text(launch)
+        command = read_launch_file(launch, load_profile(sources["engine"]).base_release)
     made = plan(flags, launch=command, **sources)
     for note in (*made.notes, *made.resolution.warnings):
         print(f"kvplan: note: {note}", file=sys.stderr)
     return made
+
+
+def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> Workload:
+    """The workload that --context and --concurrency describe."""
+    return default_workload(
+        plan,
+        None if context is None else parse_count(context, "--context"),
+        None if concurrency is None else parse_count(concurrency, "--concurrency"),
+    )
 
 
 def _value(flag: Flag, value: Any) -> Any:
@@ -115,7 +126,8 @@ def _annotation(flag: Flag) -> Any:
     option = typer.Option(
         *names, help=flag.help, rich_help_panel=flag.group, metavar=_metavar(flag), show_default=False
     )
-    return Annotated[bool | None if flag.kind in ("flag", "switch") else str | None, option]
+    kind = bool if flag.kind in ("flag", "switch") else str
+    return Annotated[kind | None, option]
 
 
 def _metavar(flag: Flag) -> str | None:

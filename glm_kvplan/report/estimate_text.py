@@ -11,7 +11,7 @@ from glm_kvplan.report.headline import headline, layout
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate
 
 _UNIT = {"token": "token", "state slot": "slot", "request row": "row"}
-_BAR = 8
+_BAR = 6
 
 
 def render(plan: Plan, answer: Estimate, *, explain: bool) -> None:
@@ -37,7 +37,8 @@ def _sizes_line(answer: Estimate) -> str:
     workload, sizes = answer.workload, answer.sizes
     return (
         f"{whole(workload.concurrency)} x {whole(workload.context)} tokens; a rank holds"
-        f" {whole(sizes.running_requests)} requests, {whole(sizes.tokens)} tokens, {whole(sizes.state_slots)} state slots"
+        f" {whole(sizes.running_requests)} requests, {whole(sizes.tokens)} tokens,"
+        f" {whole(sizes.state_slots)} state slots"
     )
 
 
@@ -47,7 +48,7 @@ def _span(stage: range) -> str:
 
 def _ledger_table(answer: Estimate, rank: RankEstimate) -> Table:
     total = sum(ledger.total for ledger in rank.ledgers)
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", show_footer=True, footer_style="bold")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_footer=True, footer_style="bold")
     table.add_column("ledger", "total", no_wrap=True)
     table.add_column("one unit costs", "", justify="right", no_wrap=True)
     table.add_column("units", "", justify="right", no_wrap=True)
@@ -65,7 +66,7 @@ def _ledger_table(answer: Estimate, rank: RankEstimate) -> Table:
             whole(ledger.units),
             decimal(ledger.total),
             decimal(answer.everywhere(ledger.account.name)),
-            f"{bar(share, _BAR, ascii_only())} {share:4.0%}",
+            f"{bar(share, _BAR, ascii_only())}{share:4.0%}",
         )
     return table
 

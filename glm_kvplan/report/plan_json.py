@@ -23,3 +23,13 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         },
         "notes": [*plan.notes, *plan.resolution.warnings],
     }
+
+
+def choices_document(plan: Plan) -> dict[str, Any]:
+    """`kvplan resolve --json`: one entry a flag, with its reason and source."""
+    return {
+        "schema": "glm-kvplan/resolve",
+        "schema_version": 1,
+        **plan_document(plan),
+        "choices": [choice._asdict() for choice in plan.choices],
+    }

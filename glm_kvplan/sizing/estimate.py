@@ -24,6 +24,9 @@ from glm_kvplan.pools.specs import TensorSpec, tensor_specs
 from glm_kvplan.sizing.sizes import PoolSizes
 
 
+DEFAULT_CONTEXT = 128 * 1024
+
+
 class Workload(NamedTuple):
     """What the whole deployment should hold at once: `concurrency` requests of `context` tokens each."""
 
@@ -73,7 +76,7 @@ class Estimate(NamedTuple):
 def estimate(plan: Plan, workload: Workload) -> Estimate:
     """What `workload` costs under `plan`, for every pipeline stage. All bytes are exact: they follow from shapes."""
     geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
-    sizes = pool_sizes(deployment, profile, workload)
+    sizes = pool_sizes(plan, workload)
     stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
     ranks = tuple(
         RankEstimate(
@@ -98,19 +101,36 @@ def workload_sizes(deployment: Deployment, workload: Workload) -> PoolSizes:
     return PoolSizes(requests * pages * deployment.page_size, requests * deployment.slots_per_request, requests)
 
 
-def pool_sizes(deployment: Deployment, profile: EngineProfile, workload: Workload) -> PoolSizes:
-    """The pool sizes that flags fix, and the workload's need where no flag does.
+def pool_sizes(plan: Plan, workload: Workload) -> PoolSizes:
+    """The pool sizes that the user's flags fix, and the workload's need where no flag does.
 
     `max_total_tokens` counts per rank and is cut to whole pages; the other two are divided over the DP workers.
+    Requests that a flag asks for need their state slots. A default of the engine's (48 requests under speculation)
+    fixes nothing here: what the engine grants is the solver's answer.
     """
+    deployment = plan.deployment
     tokens, slots, requests = workload_sizes(deployment, workload)
     if deployment.max_total_tokens is not None:
         tokens = deployment.max_total_tokens // deployment.page_size * deployment.page_size
+    if "max_running_requests" in plan.flags and deployment.max_running_requests is not None:
+        least = plan.profile.least_requests_per_worker
+        requests = deployment.requests_per_worker(deployment.max_running_requests, least)
+        slots = requests * deployment.slots_per_request
     if deployment.max_mamba_cache_size is not None:
         slots = deployment.max_mamba_cache_size // deployment.attn_dp_size
-    if deployment.max_running_requests is not None:
-        requests = deployment.requests_per_worker(deployment.max_running_requests, profile.least_requests_per_worker)
     return PoolSizes(tokens, slots, requests)
+
+
+def default_workload(plan: Plan, context: int | None, concurrency: int | None) -> Workload:
+    """The workload where the user leaves one out: contexts of 128K (or the server's longest, if that is shorter), and
+    as many requests as --max-running-requests asks for, or one.
+    """
+    asked = plan.flags.get("max_running_requests")
+    if context is None:
+        context = min(DEFAULT_CONTEXT, plan.deployment.context_length)
+    if concurrency is None:
+        concurrency = asked if isinstance(asked, int) else 1
+    return Workload(context, concurrency)
 
 
 def rank_ledgers(

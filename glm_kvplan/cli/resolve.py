@@ -1,0 +1,21 @@
+"""`kvplan resolve`: what the engine makes of the flags."""
+
+from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.planner import Plan
+
+
+@with_plan
+def resolve(plan: Plan, json: Json = False) -> None:
+    """Every flag that touches memory: its value, and why it has it.
+
+    Example: kvplan resolve --gpu b200 -- python -m sglang.launch_server --model-path zai-org/GLM-5.3-Flash --tp 4
+    """
+    if json:
+        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.report.plan_json import choices_document
+
+        print_json(choices_document(plan))
+    else:
+        from glm_kvplan.report.resolve_text import render
+
+        render(plan)

@@ -1,0 +1,126 @@
+"""One start of the engine, foretold: its memory, what it sizes, what binds, and whether it can then serve."""
+
+from functools import partial
+from typing import NamedTuple
+
+from glm_kvplan.deployment.deployment import Deployment
+from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.planner import Plan
+from glm_kvplan.sizing.failures import SizingError, refusal
+from glm_kvplan.sizing.headroom import Headroom, headroom
+from glm_kvplan.sizing.limits import Limits, limits
+from glm_kvplan.sizing.memory import MemoryBudget, memory_budget
+from glm_kvplan.sizing.memory_map import MemoryMap, memory_map
+from glm_kvplan.sizing.remedies import Remedy, remedies
+from glm_kvplan.sizing.setup import Memory, Setup
+from glm_kvplan.sizing.solver import Solution, attempt_stages
+from glm_kvplan.sizing.transients import Transients, transients
+from glm_kvplan.units import GIB
+from glm_kvplan.weights.estimate import WeightEstimate, estimate_weights
+
+
+class MemoryGiven(NamedTuple):
+    """What the user knows of a rank's memory, in GiB; what is None is estimated from the GPU and the checkpoint."""
+
+    pre_gib: float | None = None
+    available_gib: float | None = None
+    weights_gib: float | None = None
+    draft_weights_gib: float | None = None
+    checkpoint: str | None = None
+
+
+class Boot(NamedTuple):
+    """What comes of a start. Where the engine refuses, `failure` says why, `remedies` what would help, and `map`,
+    `needs` and `headroom` are None.
+    """
+
+    budget: MemoryBudget
+    weights: WeightEstimate | None
+    stages: tuple[range, ...]
+    solutions: tuple[Solution, ...]  # one a pipeline stage
+    stage: int  # the stage with the least memory left
+    limits: Limits | None
+    map: MemoryMap | None
+    needs: Transients | None
+    headroom: Headroom | None
+    failure: SizingError | None
+    remedies: tuple[Remedy, ...]
+
+    @property
+    def solution(self) -> Solution:
+        """The sizing of the stage with the least memory left; tokens and requests are the same on every stage."""
+        return self.solutions[self.stage]
+
+
+def memory_of(plan: Plan, given: MemoryGiven, deployment: Deployment) -> tuple[MemoryBudget, WeightEstimate | None]:
+    """The memory of `deployment` (`plan`'s own or a changed one) under what the user knows.
+
+    Raises InputError where neither the user nor an estimate says enough.
+    """
+    weights = None
+    known = given.weights_gib is not None and (given.draft_weights_gib is not None or not deployment.speculative)
+    if given.available_gib is None and not known:
+        weights = estimate_weights(
+            plan.geometry,
+            deployment,
+            given.checkpoint or plan.weight_format.format,
+            gpu=plan.gpu,
+            dp_encoder=bool(plan.flags.get("mm_enable_dp_encoder")),
+            dp_lm_head=bool(plan.flags.get("enable_dp_lm_head")),
+            moe_runner_backend=str(plan.flags.get("moe_runner_backend", "auto")),
+        )
+    budget = memory_budget(
+        deployment,
+        gpu=None if plan.gpu_assumed and given.pre_gib is not None else plan.gpu,
+        pre_gib=given.pre_gib,
+        available_gib=given.available_gib,
+        weights_gib=given.weights_gib,
+        draft_weights_gib=given.draft_weights_gib,
+        weights=weights,
+    )
+    return budget, weights
+
+
+def setup_of(plan: Plan, given: MemoryGiven) -> Setup:
+    """The plan as a setup one may ask "what if" about. The memory readings of another layout are estimated anew."""
+
+    def memory(deployment: Deployment) -> Memory:
+        budget, _ = memory_of(plan, given, deployment)
+        return Memory(budget.pre_gib, budget.available_gib)
+
+    def resolve_with(**changes: object) -> Deployment:
+        return plan.with_flags(**changes).deployment
+
+    return Setup(plan.geometry, plan.profile, plan.deployment, memory, resolve_with)
+
+
+def boot(plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None) -> Boot:
+    """Start `plan` with this memory. `prompt_tokens` is the longest prompt to serve; None: the longest admitted.
+
+    Raises InputError for memory that is unknown or cannot be; a refusal by the engine is in the answer.
+    """
+    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
+    budget, weights = memory_of(plan, given, deployment)
+    layers = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    solutions = attempt_stages(geometry, deployment, profile, budget.pre_gib, budget.available_gib)
+    failed = [number for number, solution in enumerate(solutions) if solution.failure is not None]
+    if failed:
+        found = tuple(remedies(setup_of(plan, given)))
+        failure = refusal(solutions[failed[0]])
+        return Boot(budget, weights, layers, solutions, failed[0], None, None, None, None, failure, found)
+    draw = partial(memory_map, geometry, deployment, profile)
+    maps = [draw(solution.sizes, budget, stage) for solution, stage in zip(solutions, layers, strict=True)]
+    fullest = min(range(len(maps)), key=lambda number: maps[number].free)
+    solution, drawn = solutions[fullest], maps[fullest]
+    needs = transients(
+        geometry,
+        deployment,
+        profile,
+        solution.sizes,
+        free_bytes=drawn.usable,
+        total_bytes=plan.gpu.memory_mib << 20 if budget.total_gib is not None else int(budget.pre_gib * GIB),
+        rocm=plan.gpu.vendor == "rocm",
+        prompt_tokens=prompt_tokens,
+    )
+    verdict = headroom(drawn, needs)
+    return Boot(budget, weights, layers, solutions, fullest, limits(solution), drawn, needs, verdict, None, ())
