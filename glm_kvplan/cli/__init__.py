@@ -12,6 +12,7 @@ from glm_kvplan.errors import KvplanError
 # name: what `kvplan --help` says of it. The function is `glm_kvplan.cli.<name>.<name>`.
 COMMANDS = {
     "estimate": "What the caches cost: per token, per state slot, per request, per rank and in total.",
+    "solve": "What the engine will size on this GPU, which limit binds, and what stays free.",
     "model": "The checkpoint's geometry: layers by kind, row widths, state shapes.",
     "resolve": "Every flag that touches memory: its value, and why it has it.",
     "engines": "The engine releases kvplan knows, and what differs between them in bytes.",

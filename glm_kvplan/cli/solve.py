@@ -1,0 +1,48 @@
+"""`kvplan solve`: what the engine will size, and which limit binds."""
+
+from typing import Annotated
+
+import typer
+
+from glm_kvplan.cli.memory_options import AvailableGib, Checkpoint, DraftWeightsGib, PreGib, WeightsGib
+from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.planner import Plan
+from glm_kvplan.sizing.boot import MemoryGiven, boot, setup_of
+from glm_kvplan.units import parse_count
+
+
+@with_plan
+def solve(
+    plan: Plan,
+    pre_gib: PreGib = None,
+    available_gib: AvailableGib = None,
+    weights_gib: WeightsGib = None,
+    draft_weights_gib: DraftWeightsGib = None,
+    checkpoint: Checkpoint = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", help="Longest prompt to serve. [the longest the server admits]")
+    ] = None,
+    prices: Annotated[bool, typer.Option("--prices", help="What one more unit of each knob costs or buys.")] = False,
+    json: Json = False,
+) -> int:
+    """What the engine will size on this GPU, which limit binds, and what stays free.
+
+    Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
+    """
+    given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
+    answer = boot(plan, given, None if prompt is None else parse_count(prompt, "--prompt"))
+    priced = None
+    if prices and answer.failure is None:
+        from glm_kvplan.sizing.prices import prices as price_list
+
+        priced = price_list(setup_of(plan, given))
+    if json:
+        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.report.solve_json import document
+
+        print_json(document(plan, answer, priced))
+    else:
+        from glm_kvplan.report.solve_text import render
+
+        render(plan, answer, priced)
+    return 0 if answer.failure is None else 1

@@ -1,0 +1,100 @@
+"""`kvplan solve` in the terminal."""
+
+from math import isfinite
+
+from rich.table import Table
+from rich.text import Text
+
+from glm_kvplan.planner import Plan
+from glm_kvplan.report.console import console
+from glm_kvplan.report.format import whole
+from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.map_text import draw_map
+from glm_kvplan.sizing.boot import Boot
+from glm_kvplan.sizing.limits import Limit
+from glm_kvplan.sizing.memory import show_gib
+from glm_kvplan.sizing.prices import Price
+from glm_kvplan.units import GIB
+
+_VERDICT = {"fits": "green", "tight": "yellow", "short": "red"}
+
+
+def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
+    """Print what the engine sizes and why, the memory map, and whether the rest is enough to serve from."""
+    out = console()
+    out.print(Text(headline(plan), style="bold"))
+    out.print(Text(layout(plan), style="dim"))
+    out.print(Text(_memory_line(answer)))
+    if answer.failure is not None:
+        _refusal(answer)
+        return
+    solution = answer.solution
+    out.print()
+    out.print(Text(f"max_total_num_tokens  {whole(solution.tokens):>12}", style="bold"))
+    out.print(Text(f"max_mamba_cache_size  {whole(solution.state_slots):>12}", style="bold"))
+    out.print(Text(f"max_running_requests  {whole(solution.running_requests):>12}", style="bold"))
+    if plan.deployment.attn_dp_size > 1:
+        out.print(Text(f"per DP worker; there are {plan.deployment.attn_dp_size}", style="dim"))
+    out.print()
+    assert answer.limits is not None and answer.map is not None and answer.headroom is not None
+    out.print(_limits_line("tokens", answer.limits.tokens))
+    out.print(_limits_line("requests", answer.limits.requests))
+    out.print(Text(f"state slots follow {answer.limits.slots.name}: {answer.limits.slots.text}"))
+    if isfinite(answer.limits.tokens_per_slot):
+        out.print(Text(f"one state slot costs as much as {whole(int(answer.limits.tokens_per_slot))} tokens"))
+    out.print()
+    draw_map(answer.map, out)
+    out.print(Text(f"\n{answer.headroom.message}", style=_VERDICT[answer.headroom.verdict]))
+    if priced is not None:
+        out.print(_price_table(priced))
+
+
+def _memory_line(answer: Boot) -> str:
+    budget = answer.budget
+    how = "" if budget.how == "measured" else f" (estimated, +-{max(budget.error_gib, 0.1):.1f} GiB)"
+    return (
+        f"{show_gib(budget.pre_gib, budget.how)} GiB free before the load, "
+        f"{show_gib(budget.available_gib, budget.how)} GiB after it{how}"
+    )
+
+
+def _limits_line(what: str, found: tuple[Limit, ...]) -> Text:
+    line = Text(f"{what} are bound by ")
+    line.append(found[0].name, style="bold")
+    line.append(f" ({found[0].text})")
+    if len(found) > 1:
+        line.append(f"; next {found[1].name} at {whole(found[1].value)}")
+    return line
+
+
+def _refusal(answer: Boot) -> None:
+    out = console()
+    out.print(Text(f"\nthe engine refuses to start: {answer.failure}", style="bold red"))
+    if not answer.remedies:
+        out.print(Text("no single flag lets it start"))
+        return
+    out.print(Text("each of these alone lets it start:"))
+    for remedy in answer.remedies:
+        out.print(Text(f"  {remedy.text}"))
+
+
+def _price_table(priced: list[Price]) -> Table:
+    table = Table(
+        title="\nprices: one more unit of a knob; tokens and slots of a DP worker, requests of all",
+        title_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+    )
+    table.add_column("knob", overflow="fold")
+    table.add_column("from -> to", overflow="fold")
+    for name in ("tokens", "slots", "requests", "free GiB"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for price in priced:
+        change = f"{price.before} -> {price.after}"
+        if price.failure is not None:
+            table.add_row(price.knob, change, Text("refused: " + price.failure.replace("_", " "), style="red"))
+            continue
+        deltas = (f"{price.tokens:+,}", f"{price.slots:+,}", f"{price.total_requests:+,}")
+        table.add_row(price.knob, change, *deltas, f"{price.free_bytes / GIB:+.2f}")
+    return table
