@@ -48,8 +48,46 @@ class EngineProfile:
     hicache_kv_split_starts: bool
     # The pooled indexer scores its prefill logits in row chunks that fit a part of the free memory, not all at once.
     pooled_logits_bounded: bool
+    # --attn-dp-size exists, and --dp-size N with --enable-dp-attention is rewritten to it.
+    attention_dp_size_flag: bool
+    # --dcp-size above 1 is refused for a pooled index (it is neither refused nor wired before).
+    decode_context_parallel_refused: bool
+    # Prefill CP takes the DFLASH draft, and with it the PD prefill role.
+    context_parallel_dflash: bool
+    # Prefill CP over the whole TP group captures prefill graphs.
+    context_parallel_prefill_graph: bool
+    # FP8 rows with both sparse backends tilelang on CUDA are raw rows; refused otherwise.
+    tilelang_fp8_raw: bool
+    # Speculation runs with pipeline stages (PD prefill, or SGLANG_ENABLE_PP_SPEC).
+    pipeline_speculation: bool
+    # The tc_piecewise CUDA graph backend exists.
+    piecewise_graphs: bool
+    # Prefill graphs are on by default for this model on CUDA; the memory fraction reserves 1536 MiB for them.
+    prefill_graph_default: bool
+    # Prefill chunk and largest prefill graph that a user's breakable prefill graphs bring along; 0: none.
+    breakable_prefill_size: int
+    # Largest prefill graph by default, in tokens, and whether the prefill chunk caps it.
+    prefill_graph_max_bs: int
+    prefill_graph_capped_by_chunk: bool
+    # The default largest decode graph is no larger than a user's max_running_requests.
+    graph_batch_capped_by_requests: bool
+    # Speculative algorithms that a PD decode server takes beside its radix cache, separated by blanks.
+    decode_radix_speculation: str
+    # DFLASH runs with attention DP (given --enable-dp-lm-head).
+    dflash_with_attention_dp: bool
+    # --enable-pd-role-switch runs with attention DP and plain data parallelism.
+    role_switch_with_data_parallel: bool
+    # HiCache's buffer_only mode turns write_back into write_through; refused otherwise.
+    hicache_buffer_write_back: bool
+    # Launch flags that the release does not have, separated by blanks.
+    missing_flags: str
     # Bytes of a scaled FP8 row in one layer; None: from the checkpoint's shape. Only patched builds set it.
     scaled_row_bytes: int | None = None
+
+    @property
+    def base_release(self) -> str:
+        """The release itself, without the user's own profile file on top."""
+        return self.release.partition(" ")[0]
 
 
 def releases() -> tuple[str, ...]:

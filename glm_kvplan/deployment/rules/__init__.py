@@ -1,0 +1,1 @@
+"""The engine's decisions about a launch, one module a theme; `deployment.resolve` calls them in the engine's order."""
