@@ -13,19 +13,24 @@ _REWRITTEN = Reason(
     "arg_groups/parallel_hook.py:39-60 at 0.5.22",
 )
 _ON = Reason("attention runs in {a.attn_dp_size} groups", "server_args.py (resolved_dict) at 0.5.22")
-_ONE_GROUP = Reason("one attention group is no attention DP: the flag is cleared", "arg_groups/overrides.py:1306-1309")
+_ONE_GROUP = Reason(
+    "one attention group is no attention DP: the flag is cleared", "arg_groups/overrides.py:1306-1309 at 0.5.21"
+)
 _CONTEXT_WIDTH = Reason(
     "prefill CP spans every rank of an attention group",
     "arg_groups/model_overrides/deepseek_v2.py:104-107 at 0.5.21",
 )
 _ALL_EXPERTS = Reason(
-    "{a.moe_a2a_backend} spreads the experts over the whole TP group", "arg_groups/overrides.py:1539-1548"
+    "{a.moe_a2a_backend} spreads the experts over the whole TP group", "arg_groups/overrides.py:1539-1548 at 0.5.21"
 )
 _ZIGZAG = Reason("zigzag prefill CP needs deepep", "arg_groups/model_overrides/deepseek_v2.py:91-98 at 0.5.21")
 _CHUNK = Reason(
-    "{a.undivided_chunk_size} divided by {a.attn_dp_size} attention groups", "arg_groups/parallel_hook.py:262-266"
+    "{a.undivided_chunk_size} divided by {a.attn_dp_size} attention groups",
+    "arg_groups/parallel_hook.py:262-266 at 0.5.21",
 )
-_NO_OVERLAP = Reason("pipeline parallelism runs without the overlap scheduler", "arg_groups/overrides.py:1552-1556")
+_NO_OVERLAP = Reason(
+    "pipeline parallelism runs without the overlap scheduler", "arg_groups/overrides.py:1552-1556 at 0.5.21"
+)
 
 _EXPERT_SPANNING = frozenset(
     (

@@ -10,7 +10,7 @@ _DEFAULTS = Reason("the engine's choice for this model", f"{_HOOK}:1318-1349 at 
 _STEPS_PLUS_ONE = Reason("top-k 1 verifies one token more than it drafts", f"{_HOOK}:1143-1155 at 0.5.21")
 _ADAPTIVE = Reason("the middle of the adaptive candidates 0, 1, 3, 5, 7", f"{_HOOK}:1262-1315 at 0.5.21")
 _ADAPTIVE_OFF = Reason(
-    "needs EAGLE or EAGLE3 with top-k 1, without attention DP", "speculative/adaptive_spec_params.py:55-93"
+    "needs EAGLE or EAGLE3 with top-k 1, without attention DP", "speculative/adaptive_spec_params.py:55-93 at 0.5.21"
 )
 _LARGEST = Reason("room for the largest adaptive candidate, 7 steps", "speculative/spec_info.py:267-288 at 0.5.21")
 _BLOCK = Reason("the block the draft model verifies at once", f"{_HOOK}:330-385 at 0.5.21")
@@ -37,7 +37,7 @@ def speculation(a: Arguments, site: Site) -> None:
         a.because["speculative_algorithm"] = _ALIAS
     if name not in _MODELLED:
         raise InputError(
-            f"--speculative-algorithm {a.speculative_algorithm[:40]!r} is not modelled; only NEXTN, {', '.join(_MODELLED)}"
+            f"--speculative-algorithm {a.speculative_algorithm[:40]!r} is none of NEXTN, {', '.join(_MODELLED)}"
         )
     a.speculative_algorithm = name
     _check_decode_radix(a, site, name)
