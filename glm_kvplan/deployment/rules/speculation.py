@@ -37,7 +37,8 @@ def speculation(a: Arguments, site: Site) -> None:
         a.because["speculative_algorithm"] = _ALIAS
     if name not in _MODELLED:
         raise InputError(
-            f"--speculative-algorithm {a.speculative_algorithm[:40]!r} is none of NEXTN, {', '.join(_MODELLED)}"
+            f"--speculative-algorithm {a.speculative_algorithm[:40]!r} is not modelled; these are: "
+            f"NEXTN, {', '.join(_MODELLED)}"
         )
     a.speculative_algorithm = name
     _check_decode_radix(a, site, name)
