@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.command import LaunchCommand, read_launch_command
-from glm_kvplan.deployment.launch_file import with_config_file
 from glm_kvplan.deployment.resolve import Choice, Resolution, resolve
 from glm_kvplan.deployment.weight_format import WeightFormat, weight_format
 from glm_kvplan.engine.gpu import Gpu, find_gpu
 from glm_kvplan.engine.profile import BASELINE, EngineProfile, load_profile
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED_ORIGIN, Model, load_model
+
+if TYPE_CHECKING:
+    from glm_kvplan.deployment.command import LaunchCommand
 
 ASSUMED_GPU = "h200"
 
@@ -54,7 +56,7 @@ class Plan:
 def plan(
     flags: Mapping[str, object] | None = None,
     *,
-    launch: Sequence[str] | str | LaunchCommand | None = None,
+    launch: "Sequence[str] | str | LaunchCommand | None" = None,
     model: str | None = None,
     revision: str | None = None,
     gpu: str | None = None,
@@ -98,13 +100,17 @@ def plan(
     return Plan(loaded, profile, card, gpu is None, resolution, given, switches, stored, (*loaded.warnings, *notes))
 
 
-def _read(launch: Sequence[str] | str | LaunchCommand, release: str) -> LaunchCommand:
+def _read(launch: "Sequence[str] | str | LaunchCommand", release: str) -> "LaunchCommand":
+    # the reader is a third of the start-up time, and most questions come without a launch command
+    from glm_kvplan.deployment.command import LaunchCommand, read_launch_command
+    from glm_kvplan.deployment.launch_file import with_config_file
+
     if isinstance(launch, LaunchCommand):
         return launch
     return with_config_file(read_launch_command(launch, release), release)
 
 
-def _notes(command: LaunchCommand) -> list[str]:
+def _notes(command: "LaunchCommand") -> list[str]:
     notes = list(command.warnings)
     if command.ignored:
         notes.append(f"{command.ignored} flag{'s' * (command.ignored > 1)} of the launch command touch no memory")

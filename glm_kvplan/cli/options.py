@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from glm_kvplan.deployment.command import LaunchCommand
 from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
-from glm_kvplan.deployment.launch_file import read_launch_file
 from glm_kvplan.engine.profile import BASELINE, load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan, plan
@@ -93,8 +91,10 @@ def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch:
     """The Plan of a command line, its notes printed to standard error. Raises InputError, RefusedError."""
     if launch is not None and launch_words is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
-    command: list[str] | LaunchCommand | None = launch_words
+    command: Any = launch_words
     if launch is not None:
+        from glm_kvplan.deployment.launch_file import read_launch_file
+
         command = read_launch_file(launch, load_profile(sources["engine"]).base_release)
     made = plan(flags, launch=command, **sources)
     for note in (*made.notes, *made.resolution.warnings):

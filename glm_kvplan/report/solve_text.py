@@ -14,6 +14,7 @@ from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.limits import Limit
 from glm_kvplan.sizing.memory import show_gib
 from glm_kvplan.sizing.prices import Price
+from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 _VERDICT = {"fits": "green", "tight": "yellow", "short": "red"}
@@ -28,18 +29,18 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     if answer.failure is not None:
         _refusal(answer)
         return
-    solution = answer.solution
+    estimated = answer.budget.how != "measured"
     out.print()
-    out.print(Text(f"max_total_num_tokens  {whole(solution.tokens):>12}", style="bold"))
-    out.print(Text(f"max_mamba_cache_size  {whole(solution.state_slots):>12}", style="bold"))
-    out.print(Text(f"max_running_requests  {whole(solution.running_requests):>12}", style="bold"))
+    for name, position in (("max_total_num_tokens", 0), ("max_mamba_cache_size", 1), ("max_running_requests", 2)):
+        out.print(_size_line(name, answer, position))
     if plan.deployment.attn_dp_size > 1:
         out.print(Text(f"per DP worker; there are {plan.deployment.attn_dp_size}", style="dim"))
     out.print()
     assert answer.limits is not None and answer.map is not None and answer.headroom is not None
-    out.print(_limits_line("tokens", answer.limits.tokens))
-    out.print(_limits_line("requests", answer.limits.requests))
-    out.print(Text(f"state slots follow {answer.limits.slots.name}: {answer.limits.slots.text}"))
+    out.print(_limits_line("tokens", answer.limits.tokens, estimated))
+    out.print(_limits_line("requests", answer.limits.requests, estimated))
+    slots = answer.limits.slots
+    out.print(Text(f"state slots follow {slots.name}" + ("" if estimated else f" ({slots.text})")))
     if isfinite(answer.limits.tokens_per_slot):
         out.print(Text(f"one state slot costs as much as {whole(int(answer.limits.tokens_per_slot))} tokens"))
     out.print()
@@ -58,12 +59,40 @@ def _memory_line(answer: Boot) -> str:
     )
 
 
-def _limits_line(what: str, found: tuple[Limit, ...]) -> Text:
+def _size_line(name: str, answer: Boot, position: int) -> Text:
+    """One of the engine's integers; with its span, to three digits, where the memory is estimated."""
+    value = answer.solution.sizes[position]
+    low, high = answer.span
+    if low == high:
+        return Text(f"{name}  {whole(value):>12}", style="bold")
+    line = Text(f"{name}  {_about(value, low, high, position):>12}", style="bold")
+    least = "refused" if low is None else _rounded(low[position])
+    most = "refused" if high is None else _rounded(high[position])
+    if least != most:
+        line.append(f"   {least} to {most} within the estimate", style="dim not bold")
+    return line
+
+
+def _about(value: int, low: PoolSizes | None, high: PoolSizes | None, position: int) -> str:
+    """A value that the estimate's error does not move is certain; others are shown to three digits."""
+    if low is not None and high is not None and low[position] == high[position] == value:
+        return whole(value)
+    return "~" + _rounded(value)
+
+
+def _rounded(value: int) -> str:
+    digits = max(len(str(value)) - 3, 0)
+    return whole(round(value, -digits))
+
+
+def _limits_line(what: str, found: tuple[Limit, ...], estimated: bool) -> Text:
     line = Text(f"{what} are bound by ")
     line.append(found[0].name, style="bold")
-    line.append(f" ({found[0].text})")
+    if not estimated:
+        line.append(f" ({found[0].text})")
     if len(found) > 1:
-        line.append(f"; next {found[1].name} at {whole(found[1].value)}")
+        value = f"~{_rounded(found[1].value)}" if estimated else whole(found[1].value)
+        line.append(f"; next {found[1].name} at {value}")
     return line
 
 

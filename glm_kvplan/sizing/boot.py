@@ -13,7 +13,8 @@ from glm_kvplan.sizing.memory import MemoryBudget, memory_budget
 from glm_kvplan.sizing.memory_map import MemoryMap, memory_map
 from glm_kvplan.sizing.remedies import Remedy, remedies
 from glm_kvplan.sizing.setup import Memory, Setup
-from glm_kvplan.sizing.solver import Solution, attempt_stages
+from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.sizing.transients import Transients, transients
 from glm_kvplan.units import GIB
 from glm_kvplan.weights.estimate import WeightEstimate, estimate_weights
@@ -45,6 +46,7 @@ class Boot(NamedTuple):
     headroom: Headroom | None
     failure: SizingError | None
     remedies: tuple[Remedy, ...]
+    span: tuple[PoolSizes | None, PoolSizes | None]  # sizes at the ends of the memory's error; None: refused there
 
     @property
     def solution(self) -> Solution:
@@ -103,11 +105,12 @@ def boot(plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None) -> Bo
     budget, weights = memory_of(plan, given, deployment)
     layers = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
     solutions = attempt_stages(geometry, deployment, profile, budget.pre_gib, budget.available_gib)
+    span = _span(plan, budget, solutions[0].sizes)
     failed = [number for number, solution in enumerate(solutions) if solution.failure is not None]
     if failed:
         found = tuple(remedies(setup_of(plan, given)))
         failure = refusal(solutions[failed[0]])
-        return Boot(budget, weights, layers, solutions, failed[0], None, None, None, None, failure, found)
+        return Boot(budget, weights, layers, solutions, failed[0], None, None, None, None, failure, found, span)
     draw = partial(memory_map, geometry, deployment, profile)
     maps = [draw(solution.sizes, budget, stage) for solution, stage in zip(solutions, layers, strict=True)]
     fullest = min(range(len(maps)), key=lambda number: maps[number].free)
@@ -123,4 +126,16 @@ def boot(plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None) -> Bo
         prompt_tokens=prompt_tokens,
     )
     verdict = headroom(drawn, needs)
-    return Boot(budget, weights, layers, solutions, fullest, limits(solution), drawn, needs, verdict, None, ())
+    return Boot(budget, weights, layers, solutions, fullest, limits(solution), drawn, needs, verdict, None, (), span)
+
+
+def _span(plan: Plan, budget: MemoryBudget, sizes: PoolSizes) -> tuple[PoolSizes | None, PoolSizes | None]:
+    """What the engine would size with the least and the most memory that the estimate allows."""
+    if not budget.error_gib:
+        return sizes, sizes
+
+    def at(available_gib: float) -> PoolSizes | None:
+        solution = attempt(plan.geometry, plan.deployment, plan.profile, budget.pre_gib, max(0.0, available_gib))
+        return None if solution.failure is not None else solution.sizes
+
+    return at(budget.available_gib - budget.error_gib), at(budget.available_gib + budget.error_gib)

@@ -1,0 +1,34 @@
+"""`kvplan advise --json` (schema: docs/json.md)."""
+
+from typing import Any
+
+from glm_kvplan.planner import Plan
+from glm_kvplan.report.plan_json import plan_document
+from glm_kvplan.sizing.advice import Advice
+from glm_kvplan.sizing.workload import Demand
+
+
+def document(plan: Plan, demand: Demand, answer: Advice) -> dict[str, Any]:
+    """The advice, its own solution, and what the engine's default split would have served."""
+    solution = answer.solution
+    return {
+        "schema": "glm-kvplan/advise",
+        "schema_version": 1,
+        **plan_document(plan),
+        "demand": {
+            "concurrency": demand.concurrency,
+            "longest_context": demand.contexts.longest,
+            "mean_context": demand.contexts.mean,
+            "checkpoints": demand.checkpoints,
+        },
+        "flags": answer.flags,
+        "holds": answer.holds,
+        "served": answer.served._asdict(),
+        "default_served": answer.default._asdict(),
+        "sizes_per_rank": None if solution is None else solution.sizes._asdict(),
+        "conversations_kept": answer.conversations_kept,
+        "free_bytes": answer.free_bytes,
+        "logits_bytes": answer.logits_bytes,
+        "shortage": None if answer.shortage is None else answer.shortage._asdict(),
+        "layouts": [{**nearby._asdict(), "served": nearby.served._asdict()} for nearby in answer.layouts],
+    }

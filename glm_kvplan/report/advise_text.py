@@ -1,0 +1,81 @@
+"""`kvplan advise` in the terminal."""
+
+from rich.text import Text
+
+from glm_kvplan.planner import Plan
+from glm_kvplan.report.console import console
+from glm_kvplan.report.format import whole
+from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.sizing.advice import Advice
+from glm_kvplan.sizing.workload import Contexts, Demand
+from glm_kvplan.units import GIB
+
+
+def render(plan: Plan, demand: Demand, answer: Advice) -> None:
+    """Print the flags to paste, the proof that they serve the demand, or what is short and which layouts are not."""
+    out = console()
+    out.print(Text(headline(plan), style="bold"))
+    out.print(Text(layout(plan), style="dim"))
+    out.print(Text(f"wanted: {whole(demand.concurrency)} requests at once, contexts of {_contexts(demand.contexts)}"))
+    if answer.solution is not None:
+        out.print(Text("\nflags to add:", style="bold"))
+        for name, value in answer.flags.items():
+            out.print(Text(f"  --{name.replace('_', '-')} {value}"))
+        _proof(plan, demand, answer)
+    if answer.shortage is not None:
+        _shortage(answer)
+
+
+def _proof(plan: Plan, demand: Demand, answer: Advice) -> None:
+    out, solution = console(), answer.solution
+    assert solution is not None
+    per = " per DP worker" if plan.deployment.attn_dp_size > 1 else ""
+    out.print(
+        Text(
+            f"\nthe engine then sizes{per} {whole(solution.tokens)} tokens, {whole(solution.state_slots)} state slots, "
+            f"{whole(solution.running_requests)} running requests"
+        )
+    )
+    style = "green" if answer.holds else "yellow"
+    out.print(
+        Text(
+            f"serves {whole(answer.served.requests)} of {whole(demand.concurrency)} requests at once; "
+            f"its own split would serve {whole(answer.default.requests)} (bound by {answer.default.limit})",
+            style=style,
+        )
+    )
+    if answer.conversations_kept:
+        out.print(Text(f"keeps {whole(answer.conversations_kept)} finished conversations cached on a worker"))
+    out.print(
+        Text(
+            f"{answer.free_bytes / GIB:.1f} GiB stay free; the longest prefill's indexer logits may take "
+            f"{answer.logits_bytes / GIB:.1f} GiB of it"
+        )
+    )
+
+
+def _shortage(answer: Advice) -> None:
+    out, shortage = console(), answer.shortage
+    assert shortage is not None
+    more = "" if shortage.missing_bytes is None else f"; {shortage.missing_bytes / GIB:.1f} GiB more a rank would do"
+    out.print(
+        Text(f"\n{whole(shortage.missing_requests)} requests short, bound by {shortage.limit}{more}", style="bold red")
+    )
+    if not answer.layouts:
+        out.print(Text("no layout nearby serves it all"))
+        return
+    out.print(Text("the nearest layouts that serve it all:"))
+    for nearby in answer.layouts:
+        flags = " ".join(_flag(name, value) for name, value in nearby.changes.items())
+        out.print(Text(f"  {nearby.gpus:>3} GPUs  {flags}"))
+
+
+def _flag(name: str, value: object) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return option if value is True else f"{option} {value}"
+
+
+def _contexts(contexts: Contexts) -> str:
+    if len(contexts.lengths) == 1:
+        return f"{whole(contexts.longest)} tokens"
+    return f"{len(contexts.lengths)} lengths up to {whole(contexts.longest)} tokens, {contexts.mean:,.0f} on average"
