@@ -14,7 +14,7 @@ from glm_kvplan.deployment.options import (
     read_options,
     releases_with,
 )
-from glm_kvplan.deployment.shell import Word
+from glm_kvplan.deployment.shell import Word, printable
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
 
@@ -187,4 +187,4 @@ def _with_hint(option: str, table: OptionTable) -> str:
     if there:
         return f"{option} (in {', '.join(there)})"
     near = difflib.get_close_matches(option, table.takes, 1, 0.85) if len(option) < 80 else []
-    return f"{option} (is it {near[0]}?)" if near else option[:80]
+    return f"{option} (is it {near[0]}?)" if near else printable(option)

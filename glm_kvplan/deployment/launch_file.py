@@ -9,7 +9,7 @@ from pathlib import Path
 from glm_kvplan.deployment.command import LaunchCommand, read_launch_command, warnings_of
 from glm_kvplan.deployment.model_name import refuse_other_model
 from glm_kvplan.deployment.options import OptionTable, option_table, read_options
-from glm_kvplan.deployment.shell import Word
+from glm_kvplan.deployment.shell import Word, printable
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
 
@@ -39,10 +39,10 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE) -> LaunchC
         return command
     path = Path(command.config_file)
     if path.suffix.lower() not in (".yaml", ".yml"):
-        raise InputError(f"--config {path}: the engine takes a .yaml or .yml file only")
+        raise InputError(f"--config {printable(str(path), 200)}: the engine takes a .yaml or .yml file only")
     table = option_table(release)
     warnings: list[str] = []
-    words = _words_of(_mapping(path), path.name, table, warnings)
+    words = _words_of(_mapping(path), printable(path.name), table, warnings)
     options = read_options(words, table)
     model = command.model
     if model is None and "--model-path" in options.other:
@@ -62,13 +62,14 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE) -> LaunchC
 
 
 def _read_text(path: Path, option: str) -> str:
+    shown = printable(str(path), 200)
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{option} {path}: cannot be read: {reason}") from None
-    return _text_of(data, f"{option} {path}")
+        raise InputError(f"{option} {shown}: cannot be read: {reason}") from None
+    return _text_of(data, f"{option} {shown}")
 
 
 def _text_of(data: bytes, name: str) -> str:
@@ -93,13 +94,15 @@ def _mapping(path: Path) -> Mapping[object, object]:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}" if mark is not None else ""
         problem = str(getattr(error, "problem", None) or "it does not parse")
-        raise InputError(f"--config {path}: not YAML{place}: {problem}") from None
+        raise InputError(f"--config {printable(str(path), 200)}: not YAML{place}: {problem}") from None
     except (ValueError, RecursionError) as error:  # a date that is none, nesting without end
-        raise InputError(f"--config {path}: not YAML: {type(error).__name__}") from None
+        raise InputError(f"--config {printable(str(path), 200)}: not YAML: {type(error).__name__}") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise InputError(f"--config {path}: must be a mapping of flag to value, not a {type(data).__name__}")
+        raise InputError(
+            f"--config {printable(str(path), 200)}: must be a mapping of flag to value, not a {type(data).__name__}"
+        )
     return data
 
 
@@ -112,11 +115,13 @@ def _words_of(config: Mapping[object, object], place: str, table: OptionTable, w
             raise InputError(f"{place}: the key {key!r} is not a flag's name")
         option = "--" + key.replace("_", "-")
         if key.replace("-", "_") in table.not_in_yaml:
-            raise InputError(f"{place}: {key}: engine {table.release} takes {option} on the command line only")
+            raise InputError(
+                f"{place}: {printable(key)}: engine {table.release} takes {option} on the command line only"
+            )
         if "_" in key:
             underscored.append(key)
         if value is None:
-            raise InputError(f"{place}: {key}: has no value")
+            raise InputError(f"{place}: {printable(key)}: has no value")
         if isinstance(value, bool) and table.takes.get(option, 0) == 0:
             words += [Word(option, place)] if value else []
             continue
@@ -125,7 +130,7 @@ def _words_of(config: Mapping[object, object], place: str, table: OptionTable, w
         else:
             words.append(Word(f"{option}={_text(value)}", place))
     if underscored:
-        named = ", ".join(underscored[:6])
+        named = ", ".join(printable(key) for key in underscored[:6])
         warnings.append(f"{place}: {named}: the engine wants dashes in these keys and stops at underscores")
     return words
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from glm_kvplan.deployment.shell import Word, read_script, split_assignment
+from glm_kvplan.deployment.shell import Word, printable, read_script, split_assignment
 from glm_kvplan.errors import InputError
 
 _MODULES = ("sglang.launch_server", "dynamo.sglang", "sglang_router.launch_server")
@@ -58,7 +58,7 @@ def _of_text(text: str, place: str, outer: Mapping[str, Word], depth: int) -> tu
             continue
         if launches and command[0].text.startswith("--"):
             warnings.append(
-                f"{command[0].place}: {command[0].text[:40]} starts a command of its own and never reaches the "
+                f"{command[0].place}: {printable(command[0].text, 40)} starts a command of its own and never reaches the "
                 "engine; the line above must end in a backslash with nothing after it"
             )
             continue
@@ -122,4 +122,4 @@ def _refuse_other_engine(words: tuple[Word, ...]) -> None:
             named = following
         elif named not in _OTHER_PROGRAMS:
             continue
-        raise InputError(f"{word.place}: {named} is another engine; a launch command of SGLang is needed")
+        raise InputError(f"{word.place}: {printable(named)} is another engine; a launch command of SGLang is needed")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
-from glm_kvplan.deployment.shell import Word
+from glm_kvplan.deployment.shell import Word, printable
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
 
@@ -134,15 +134,15 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
         if not option:
             _unknown(options, word, table)
             continue
-        taken, at = _take(option, word, values, table.takes[option], attached is not None, at)
+        _check_values(option, word, values, table.takes[option], attached is not None)
         flag = FLAG_OF_OPTION.get(option)
         if flag is not None:
-            _keep(options, flag, option, word, taken, table)
+            _keep(options, flag, option, word, values, table)
         else:
             option = "--model-path" if option == "--model" else option
             if option in options.other:
                 options.repeated.append(f"{option} is given twice; the engine takes the last ({word.place})")
-            options.other[option] = taken[-1] if taken else Word("", word.place)
+            options.other[option] = values[-1] if values else Word("", word.place)
             options.ignored += option not in _UNCOUNTED
     return options
 
@@ -154,10 +154,8 @@ def _stray(word: Word, before: Word | None) -> None:
     raise InputError(f"{word.place}: {word.text[:60]!r} belongs to no flag{after}; remove it or add the flag")
 
 
-def _take(
-    option: str, word: Word, values: list[Word], takes: int | str, attached: bool, at: int
-) -> tuple[list[Word], int]:
-    """The values `option` takes of those that follow it; a superfluous one is an error, as in the engine."""
+def _check_values(option: str, word: Word, values: list[Word], takes: int | str, attached: bool) -> None:
+    """Raise InputError unless `option` takes these values; a superfluous one is an error, as in the engine."""
     if takes == 0 and attached:
         raise InputError(f"{word.place}: {option} takes no value; leave {'=' + values[0].text!r} out")
     if takes in (1, "+") and not values:
@@ -165,7 +163,6 @@ def _take(
     most = {0: 0, 1: 1, "?": 1}.get(takes, len(values))
     if len(values) > most:
         _stray(values[most], values[most - 1] if most else word)
-    return values, at
 
 
 def _unknown(options: Options, word: Word, table: OptionTable) -> None:
@@ -176,7 +173,7 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     if flag is not None or not table.release:
         there = ", ".join(releases_with(option))
         where = f"not a flag of {table.release}; {there} have it" if flag else "not a flag that touches memory"
-        raise InputError(f"{word.place}: {option} is {where}")
+        raise InputError(f"{word.place}: {printable(option)} is {where}")
     options.unknown.append(option)
 
 

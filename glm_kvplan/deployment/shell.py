@@ -1,6 +1,7 @@
 """A launch script's text as commands of words: quotes, continuations, comments, variables. No command is run."""
 
 import re
+from itertools import dropwhile
 from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
@@ -26,6 +27,12 @@ class Script(NamedTuple):
 
     commands: tuple[tuple[Word, ...], ...]
     exports: tuple[tuple[int, str, Word], ...]
+
+
+def printable(text: str, most: int = 60) -> str:
+    """What a message may quote of the user's text: one line, no control characters, not endless."""
+    clean = "".join(char if char.isprintable() else "?" for char in text[: most + 1])
+    return clean if len(clean) <= most else clean[: most - 3] + "..."
 
 
 def split_assignment(text: str) -> tuple[str, str] | None:
@@ -191,7 +198,7 @@ class _Reader:
         self.redirected = False
         if self.array is not None or not self.words:
             return
-        words = [word for word in self.words if word.text not in ("then", "do", "else", "{", "!")]
+        words = list(dropwhile(lambda word: word.text in ("then", "do", "else", "{", "!"), self.words))
         declared = bool(words) and words[0].text in ("export", "declare", "typeset", "local", "readonly")
         if words and (declared or all(_ASSIGNMENT.match(word.text) for word in words)):
             exported = declared and (words[0].text == "export" or any(word.text == "-x" for word in words))
@@ -268,13 +275,14 @@ class _Reader:
         """The words a `${inside}` stands for, and whether they stay apart even inside quotes ([@])."""
         match = _PARAMETER.fullmatch(inside)
         if match is None or depth > _DEEPEST:
-            return (Word(f"${{{inside}}}", "", f"${{{inside[:40]}}}"),), False
+            return (Word(f"${{{inside}}}", "", printable(f"${{{inside}}}", 40)),), False
         name, index, operator, alternative = match.groups()
         value = self.variables.get(name)
         if operator and operator.endswith("+"):
             text = alternative if value is not None else ""
             return (self.default(text, depth),), False
-        empty = value is None or (operator and operator[0] == ":" and not "".join(word.text for word in value))
+        blank = value is not None and not "".join(word.text for word in value if word.text != word.undefined)
+        empty = value is None or (blank and (operator or "").startswith(":"))
         if empty and operator and operator[-1] in "-=":
             word = self.default(alternative, depth)
             if operator.endswith("="):
@@ -301,7 +309,7 @@ class _Reader:
             elif match := _NAME.match(text, at):
                 inside, at = match[0], match.end()
             else:
-                undefined = undefined or text[dollar : dollar + 20]
+                undefined = undefined or printable(text[dollar:], 20)
                 continue
             words, _ = self.parameter(inside, depth + 1)
             pieces.append(" ".join(word.text for word in words))
