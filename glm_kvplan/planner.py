@@ -60,18 +60,18 @@ def plan(
     model: str | None = None,
     revision: str | None = None,
     gpu: str | None = None,
-    engine: str = BASELINE,
+    engine: str | EngineProfile = BASELINE,
     environment: Mapping[str, str] | None = None,
 ) -> Plan:
     """Resolve a deployment.
 
     `flags` are the engine's flags by their argument names (`tp_size=8`); `launch` is a launch command, as text or
     as words, whose flags count where `flags` has none. `gpu` is a name, NAME:MIB or "local"; without one an H200 is
-    assumed. `engine` is a release, "installed" or a profile file.
+    assumed. `engine` is a release, "installed", a profile file or a profile.
 
     Raises InputError for what cannot be read and RefusedError for what the engine would refuse to start.
     """
-    profile = load_profile(engine)
+    profile = load_profile(engine) if isinstance(engine, str) else engine
     given: dict[str, object] = {}
     switches: dict[str, str] = {}
     notes: list[str] = []
