@@ -58,8 +58,8 @@ def _of_text(text: str, place: str, outer: Mapping[str, Word], depth: int) -> tu
             continue
         if launches and command[0].text.startswith("--"):
             warnings.append(
-                f"{command[0].place}: {printable(command[0].text, 40)} starts a command of its own and never reaches the "
-                "engine; the line above must end in a backslash with nothing after it"
+                f"{command[0].place}: {printable(command[0].text, 40)} starts a command of its own and never "
+                "reaches the engine; the line above must end in a backslash with nothing after it"
             )
             continue
         launches += _of_command(command, seen, depth, bare=len(script.commands) == 1)
