@@ -60,12 +60,14 @@ def weight_format(
     if declared is not None:
         return WeightFormat(_of_config(declared), f"quantization_config: {declared.get('quant_method', '?')}")
     method = flags.get("quantization")
-    if isinstance(method, str):
-        return WeightFormat(_METHODS.get(method, method), f"--quantization {method}")
+    if isinstance(method, str) and method in _METHODS:
+        return WeightFormat(_METHODS[method], f"--quantization {method}")
     name = re.sub(r"[-_. ]", "", base_name(model)) if model else ""
     for pattern, found in _IN_NAMES:
         if re.search(pattern, name):
             return WeightFormat(found, f"the name {base_name(model or '')!r}")
+    if isinstance(method, str):  # a container of several formats: modelopt, compressed-tensors, quark
+        return WeightFormat(method, f"--quantization {method}")
     if config is not None:
         return WeightFormat("bf16", "config.json has no quantization_config")
     return WeightFormat("fp8", "assumed: the published checkpoint's format", True)
