@@ -15,12 +15,14 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.sizing.advice import advise, default_split
+from glm_kvplan.planner import plan
+from glm_kvplan.sizing.advice import advise
 from glm_kvplan.sizing.prices import Price, prices
 from glm_kvplan.sizing.remedies import remedies
 from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import attempt, solve
+from glm_kvplan.sizing.split import default_split
 from glm_kvplan.sizing.workload import Contexts, Demand, contexts, parse_contexts, read_histogram, served
 from glm_kvplan.units import GIB, MIB
 
@@ -121,6 +123,12 @@ def test_remedies_are_the_smallest_change() -> None:
         not starts(setup, speculative_num_draft_tokens=more, speculative_num_steps=more - 1)
         for more in range(drafts + 1, 4)
     )
+
+
+def test_one_thousandth_of_the_fraction_may_do() -> None:
+    available = 177.0 * (1 - 0.812) + 100 / 1024 + 101 * 36_904_960 / GIB - 0.05
+    setup = setup_of(replace(PLAIN, max_mamba_cache_size=100, mem_fraction_static=0.812), available=available)
+    assert {remedy.flag: remedy.value for remedy in remedies(setup)}["mem_fraction_static"] == 0.813
 
 
 def test_a_knob_that_does_not_help_alone_is_not_offered() -> None:
@@ -272,6 +280,13 @@ def test_served_is_the_most_that_fits(
     assert not fits(got + 1) or tokens <= demand.contexts.longest
 
 
+def test_a_pool_as_long_as_the_context_serves_none() -> None:
+    """The engine admits a request only if a token of the pool stays beside it."""
+    demand = Demand(parse_contexts("64k"), 1)
+    assert served(demand, PLAIN, PoolSizes(65536, 100, 10)).per_worker == 0
+    assert served(demand, PLAIN, PoolSizes(65536 + 64, 100, 10)).per_worker == 1
+
+
 # --- advice ---------------------------------------------------------------------------------------------------------
 
 GRID = [
@@ -305,8 +320,8 @@ GRID += [
 def test_advice_is_never_worse_than_the_default_split() -> None:
     """Over the grid: no fewer requests of the workload than the engine's own split serves, and it does what it says."""
     better = 0
-    for setup, demand in GRID:
-        advice = advise(setup, demand, nearest=0)
+    for number, (setup, demand) in enumerate(GRID):
+        advice = advise(setup, demand, nearest=0, keep_fraction=number % 5 > 0)
         default = setup.changed(max_mamba_cache_size=None, mamba_full_memory_ratio=0.9, max_total_tokens=None)
         assert default is not None
         solution = default.solution()
@@ -330,12 +345,13 @@ def test_advice_is_never_worse_than_the_default_split() -> None:
 
 def test_the_shortage_is_what_is_short() -> None:
     demand = Demand(parse_contexts("1m"), 16)
-    advice = advise(setup_of(MTP), demand)
+    advice = advise(setup_of(MTP), demand, keep_fraction=True)
     assert advice.shortage is not None and advice.shortage.missing_bytes is not None
     assert advice.shortage.missing_requests == 16 - advice.served.requests > 0
     missing = advice.shortage.missing_bytes / GIB
-    assert advise(setup_of(MTP, available=126.0 + missing), demand).holds
-    assert not advise(setup_of(MTP, available=126.0 + missing - 2 * MIB / GIB), demand).holds
+    assert advise(setup_of(MTP, available=126.0 + missing), demand, keep_fraction=True).holds
+    less = setup_of(MTP, available=126.0 + missing - 2 * MIB / GIB)
+    assert not advise(less, demand, keep_fraction=True).holds
 
 
 def test_layouts_offered_do_serve_the_demand() -> None:
@@ -359,16 +375,89 @@ def test_layouts_offered_do_serve_the_demand() -> None:
     for layout in advice.layouts:
         other = setup.changed(**layout.changes)
         assert other is not None and other.deployment.world_size == layout.gpus
-        assert advise(other, demand).holds
+        assert advise(other, demand, keep_fraction=True).holds
 
 
 def test_the_chunk_leaves_room_for_the_indexers_logits() -> None:
-    setup = setup_of(replace(MTP, mem_fraction_static=0.92))
+    """0.5.20 scores a whole chunk against the whole context at once: chunk * 262,144 index rows * 4 bytes."""
+    setup = setup_of(replace(MTP, mem_fraction_static=0.95), release="0.5.20")
     small, large = (advise(setup, Demand(parse_contexts(text), 2)) for text in ("8k", "1m"))
     assert small.flags["chunked_prefill_size"] == 16384
-    assert large.flags["chunked_prefill_size"] == 2048
-    assert large.flags["chunked_prefill_size"] * 1048576 * 4 <= large.free_bytes
-    assert large.free_bytes < 2 * large.flags["chunked_prefill_size"] * 1048576 * 4
+    chunk = large.flags["chunked_prefill_size"]
+    assert chunk < 16384
+    assert chunk * 262_144 * 4 < large.room.needed <= large.room.free
+    assert 2 * chunk * 262_144 * 4 + large.room.needed - chunk * 262_144 * 4 > large.room.free
+    assert large.flags["mem_fraction_static"] == 0.95
+
+
+def test_spare_tokens_make_room_for_serving() -> None:
+    setup = setup_of(replace(MTP, mem_fraction_static=0.995), release="0.5.20")
+    advice = advise(setup, Demand(parse_contexts("256k"), 2))
+    assert advice.holds and advice.solution is not None
+    assert advice.flags["chunked_prefill_size"] == 2048
+    assert advice.solution.tokens < advice.solution.token_capacity
+    assert 0 <= advice.room.free - advice.room.needed < 8 * MIB
+
+
+def test_the_fraction_rises_only_into_what_serving_does_not_need() -> None:
+    demand = Demand(parse_contexts("1m"), 16)
+    setup = setup_of(MTP)
+    as_it_is, raised = advise(setup, demand, keep_fraction=True, nearest=0), advise(setup, demand, nearest=0)
+    assert as_it_is.flags["mem_fraction_static"] == 0.81225
+    assert raised.flags["mem_fraction_static"] > 0.81225
+    assert raised.served.requests > as_it_is.served.requests
+    assert raised.room.free >= raised.room.needed + raised.room.unsure
+    enough = advise(setup, Demand(parse_contexts("1m"), as_it_is.served.requests), nearest=0)
+    assert enough.flags["mem_fraction_static"] == 0.81225
+
+
+@pytest.mark.parametrize("engine", ["0.5.20", "0.5.21", "0.5.22", "0.5.23"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"tp_size": 4, "speculative_algorithm": "EAGLE"},
+        {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True},
+        {"tp_size": 4, "speculative_algorithm": "EAGLE", "max_running_requests": 200},
+    ],
+)
+def test_advice_on_resolved_flags_can_be_pasted(engine: str, flags: dict[str, Any]) -> None:
+    """The advised flags, added to the user's and resolved from nothing, give the promised pools."""
+    resolved = plan(flags, gpu="h200", engine=engine)
+
+    def memory(deployment: Deployment) -> Memory:
+        return Memory(138.5, 136.5 - 190.0 / deployment.tp_size)
+
+    setup = Setup(
+        resolved.geometry,
+        resolved.profile,
+        resolved.deployment,
+        memory,
+        lambda **changes: resolved.with_flags(**changes).deployment,
+    )
+    for text, concurrency in (("0.8:8k,0.2:128k", 96), ("1m", 16), ("128k", 400)):
+        demand = Demand(parse_contexts(text), concurrency)
+        advice = advise(setup, demand, nearest=3)
+        assert advice.served.requests >= default_split(setup, demand).requests
+        pasted = plan({**flags, **advice.flags}, gpu="h200", engine=engine).deployment
+        solution = solve(GEOMETRY, pasted, resolved.profile, *memory(pasted))
+        assert advice.solution is not None and solution.sizes == advice.solution.sizes
+        assert served(demand, pasted, solution.sizes).requests == advice.served.requests
+        assert pasted.mem_fraction_static == advice.flags["mem_fraction_static"]
+        for layout in advice.layouts:
+            other = resolved.with_flags(**layout.changes)
+            assert other.deployment.world_size == layout.gpus
+        assert {price.knob for price in prices(setup)} >= {"tp_size", "context_length", "mem_fraction_static"}
+
+
+def test_another_state_dtype_only_where_asked() -> None:
+    demand = Demand(parse_contexts("8k"), 400)
+    setup = setup_of(replace(MTP, mem_fraction_static=0.6))
+    plain = advise(setup, demand, keep_fraction=True)
+    asked = advise(setup, demand, keep_fraction=True, state_dtype="bfloat16")
+    assert "mamba_ssm_dtype" not in plain.flags
+    assert asked.flags["mamba_ssm_dtype"] == "bfloat16"
+    assert asked.served.requests > plain.served.requests
+    assert "--mamba-ssm-dtype bfloat16" in asked.command
 
 
 def test_checkpoints_take_their_slots() -> None:

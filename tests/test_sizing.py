@@ -112,7 +112,7 @@ def integers(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def max_stage_layers(deployment: Deployment) -> int:
-    """KDA layers of the largest stage, as ENGINE_MODEL's table of stages has them."""
+    """KDA layers of the largest stage, with and without a split in two."""
     return {1: 34, 2: 17}[deployment.pp_size]
 
 
@@ -157,7 +157,7 @@ def test_every_tensor_of_the_solved_sizes(release: str) -> None:
     assert checked > 250
 
 
-# The worked examples of the engine model, section 8: (fraction, slots, token budget, tokens, requests).
+# Two examples worked by hand from the engine's source: (fraction, slots, token budget, tokens, requests).
 EXAMPLE_A = {
     "0.5.21": (0.769 * 0.95, 159, 26_399_497_990, 2_076_032, 31),
     "0.5.22": (0.758 * 0.95, 154, 25_583_543_805, 2_200_320, 30),
@@ -286,9 +286,34 @@ def test_the_missing_bytes_are_the_missing_bytes() -> None:
         with_memory(126.0, max_mamba_cache_size=3000)
     missing = caught.value.missing_bytes
     page = 64 * 7728
-    assert with_memory(126.0 + (missing + page + 1) / GIB, max_mamba_cache_size=3000).tokens == 64
+    least = with_memory(126.0 + (missing + page + 1) / GIB, max_mamba_cache_size=3000)
+    assert (least.tokens, least.running_requests) == (64, 32)  # two tokens a request at the least
+    assert limits(least).requests[0].name == "token pool"
     with pytest.raises(SizingError):
         with_memory(126.0 + (missing - MIB) / GIB, max_mamba_cache_size=3000)
+
+
+def test_the_binding_token_limit_and_the_next() -> None:
+    capped, free = limits(with_memory(126.0, max_total_tokens=500_000)), limits(with_memory(126.0))
+    assert capped.tokens[0][:2] == ("max_total_tokens", 499_968)
+    assert capped.tokens[1] == free.tokens[0]
+    assert free.tokens[0].name == "memory" and free.slots.name == "mamba_full_memory_ratio"
+
+
+@given(st.floats(1, 300), st.floats(0, 300), st.floats(0.3, 1), st.floats(0.01, 10))
+def test_floats_in_the_models_order(pre: float, available: float, fraction: float, ratio: float) -> None:
+    """The engine's operations one by one, in its order: another order differs in the last bits of some inputs."""
+    profile = load_profile("0.5.21")
+    deployment = replace(example_b(profile, fraction), mamba_full_memory_ratio=ratio)
+    solution = attempt(GEOMETRY, deployment, profile, pre, available)
+    slack = pre * (1 - fraction)
+    assert solution.slack_gib == slack
+    rest = available - slack - 100 / 1024
+    assert solution.budget_gib == rest
+    assert solution.state_budget_bytes == rest * ratio / (1 + ratio) * (1 << 30)
+    rest = rest - solution.snapshot_bytes / (1 << 30)
+    if solution.failure != "no_state_slots":
+        assert solution.token_gib == rest - solution.state_bytes / (1 << 30)
 
 
 def test_the_first_state_slot_costs_what_the_refusal_says() -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from glm_kvplan.pools.specs import device_bytes, tensor_specs
+from glm_kvplan.sizing.failures import refusal
+from glm_kvplan.sizing.free import free_bytes
 from glm_kvplan.sizing.setup import Setup, draft_flags
 from glm_kvplan.sizing.solver import Solution
 
@@ -34,10 +35,8 @@ def prices(setup: Setup) -> list[Price]:
     """
     base = setup.solution()
     if base.failure is not None:
-        from glm_kvplan.sizing.failures import refusal
-
         raise refusal(base)
-    base_free = allocated_free_bytes(setup, base)
+    base_free = free_bytes(setup, base)
     found = []
     for knob in _KNOBS:
         for name, before, after, changes in knob(setup, base):
@@ -65,24 +64,9 @@ def _price(
         solution.state_slots - base.state_slots,
         solution.running_requests - base.running_requests,
         solution.running_requests * other_workers - base.running_requests * workers,
-        allocated_free_bytes(other, solution) - base_free,
+        free_bytes(other, solution) - base_free,
         None,
     )
-
-
-def allocated_free_bytes(setup: Setup, solution: Solution) -> int:
-    """Bytes free after loading less every device tensor of the pools; negative where they would not fit.
-
-    With pipeline stages: of the first stage.
-    """
-    stage = None
-    if setup.deployment.pp_size > 1:
-        from glm_kvplan.deployment.parallel import pipeline_stages
-
-        deployment = setup.deployment
-        stage = pipeline_stages(setup.geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)[0]
-    specs = tensor_specs(setup.geometry, setup.deployment, setup.profile, solution.sizes, stage)
-    return int(solution.available_gib * (1 << 30)) - device_bytes(specs)
 
 
 def _mem_fraction_static(setup: Setup, base: Solution) -> Iterator[Change]:

@@ -31,6 +31,7 @@ def remedies(setup: Setup) -> list[Remedy]:
 
 
 def _mem_fraction_static(setup: Setup) -> Iterator[Remedy]:
+    setup = setup.pinned()
     now = setup.deployment.mem_fraction_static
     for thousandth in range(int(now * FRACTION_STEPS) + 1, FRACTION_STEPS):
         value = thousandth / FRACTION_STEPS
@@ -40,6 +41,7 @@ def _mem_fraction_static(setup: Setup) -> Iterator[Remedy]:
 
 
 def _max_mamba_cache_size(setup: Setup) -> Iterator[Remedy]:
+    setup = setup.pinned()
     workers = setup.deployment.attn_dp_size
     solution = setup.solution()
     costs = solution.costs
@@ -98,6 +100,7 @@ def _replay(setup: Setup) -> Iterator[Remedy]:
 
 
 def _mamba_full_memory_ratio(setup: Setup) -> Iterator[Remedy]:
+    setup = setup.pinned()
     if setup.solution().costs.state_slots is not None:
         return  # the ratio is not read
     now = setup.deployment.mamba_full_memory_ratio

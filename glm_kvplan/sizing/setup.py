@@ -77,9 +77,10 @@ class Setup:
             return None
         return Setup(self.geometry, self.profile, deployment, self.memory, _then(resolver, changes))
 
-    def without_resolver(self) -> "Setup":
-        """The same, for searches over flags that change no other flag once the memory fraction is pinned."""
-        return Setup(self.geometry, self.profile, self.deployment, self.memory)
+    def pinned(self) -> "Setup":
+        """The same without a resolver and with its memory as it is now: for searches over flags that move neither."""
+        memory = self.memory(self.deployment)
+        return Setup(self.geometry, self.profile, self.deployment, lambda deployment: memory)
 
     def attempt(self, **changes: Any) -> Solution | None:
         """The solution with some flags changed; None where the engine refuses them or they cannot be changed here."""

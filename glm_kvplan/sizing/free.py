@@ -1,0 +1,20 @@
+"""What a rank has left once its pools are allocated: the budget's remainder less all that the budget never counted."""
+
+from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.pools.specs import device_bytes, tensor_specs
+from glm_kvplan.sizing.setup import Setup
+from glm_kvplan.sizing.solver import Solution
+from glm_kvplan.units import GIB
+
+
+def free_bytes(setup: Setup, solution: Solution) -> int:
+    """Bytes free after loading less every device tensor of the pools, on the pipeline stage with the least left.
+
+    Negative where the pools would not fit. Tensor bytes, without an allocator's rounding.
+    """
+    geometry, deployment = setup.geometry, setup.deployment
+    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    allocated = max(
+        device_bytes(tensor_specs(geometry, deployment, setup.profile, solution.sizes, stage)) for stage in stages
+    )
+    return int(solution.available_gib * GIB) - allocated
