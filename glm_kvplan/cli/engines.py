@@ -41,10 +41,7 @@ def engines(
 def _list(json: bool) -> None:
     from dataclasses import asdict
 
-    try:
-        installed = installed_release()
-    except InputError:
-        installed = None
+    installed = installed_release()
     profiles = [load_profile(release) for release in releases()]
     if json:
         from glm_kvplan.report.json_text import print_json

@@ -1,12 +1,12 @@
 """`kvplan gpus`: the cards kvplan knows."""
 
 from glm_kvplan.cli.options import Json
-from glm_kvplan.engine.gpu import known_gpus
+from glm_kvplan.engine.gpu import find_gpu, known_gpus
 
 
 def gpus(json: Json = False) -> None:
     """The GPUs kvplan knows: memory as the driver reports it, compute capability, where that was read."""
-    cards = known_gpus()
+    cards = [find_gpu(name) for name in known_gpus()]
     if json:
         from dataclasses import asdict
 

@@ -10,7 +10,7 @@ import typer
 
 from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
-from glm_kvplan.engine.profile import BASELINE, load_profile
+from glm_kvplan.engine.profile import BASELINE, installed_release, load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan, plan
 from glm_kvplan.sizing.estimate import Workload, default_workload
@@ -97,6 +97,9 @@ def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch:
 
         command = read_launch_file(launch, load_profile(sources["engine"]).base_release)
     made = plan(flags, launch=command, **sources)
+    installed = installed_release()
+    if installed is not None and installed != made.profile.base_release:
+        print(f"kvplan: note: sglang {installed} is installed here; this is {made.profile.release}", file=sys.stderr)
     for note in (*made.notes, *made.resolution.warnings):
         print(f"kvplan: note: {note}", file=sys.stderr)
     return made

@@ -3,6 +3,7 @@
 Nothing outside this package may ask which version runs; it asks the profile what that version does.
 """
 
+import sys
 import tomllib
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
@@ -102,27 +103,26 @@ def load_profile(engine: str = BASELINE) -> EngineProfile:
     A file is TOML: `base = "0.5.22"`, then the fields that differ. Raises InputError for anything else.
     """
     if engine == "installed":
-        return load_profile(installed_release())
+        found = installed_release()
+        if found is None:
+            raise InputError("--engine installed: no sglang is installed in this environment; name a release")
+        return load_profile(found)
     if engine in releases():
         return _profile(tomllib.loads((PROFILES / f"{engine}.toml").read_text(encoding="utf-8")), engine)
     path = Path(engine)
     if path.suffix == ".toml" or path.is_file():
         return _from_file(path)
-    raise InputError(
-        f"--engine {engine!r} has no profile; known: {', '.join(releases())}, installed, or a TOML file"
-    )
+    raise InputError(f"--engine {engine!r} has no profile; known: {', '.join(releases())}, installed, or a TOML file")
 
 
-def installed_release() -> str:
-    """The release of the sglang installed here, from its metadata (nothing is imported). InputError if there is none."""
-    from importlib.metadata import PackageNotFoundError, version
+def installed_release() -> str | None:
+    """The release of the sglang installed here, from its metadata; None if there is none. Nothing is imported."""
+    # Most machines that plan have no engine: a look at the directories spares them the import below.
+    if not any(Path(place).is_dir() and any(Path(place).glob("sglang-*.dist-info")) for place in sys.path):
+        return None
+    from importlib.metadata import version
 
-    try:
-        return version("sglang")
-    except PackageNotFoundError:
-        raise InputError(
-            "--engine installed: no sglang is installed in this environment; name a release"
-        ) from None
+    return version("sglang")
 
 
 def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
@@ -142,9 +142,7 @@ def _from_file(path: Path) -> EngineProfile:
         raise InputError(f"--engine {path}: is not TOML ({error})") from None
     base = data.pop("base", None)
     if base not in releases():
-        raise InputError(
-            f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ"
-        )
+        raise InputError(f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ")
     standard = asdict(load_profile(base))
     for name, value in data.items():
         expected = standard.get(name)

@@ -6,7 +6,7 @@ from rich.text import Text
 from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.console import ascii_only, console
-from glm_kvplan.report.format import bar, decimal, whole
+from glm_kvplan.report.format import bar, count, decimal, whole
 from glm_kvplan.report.headline import headline, layout
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate
 
@@ -37,8 +37,8 @@ def _sizes_line(answer: Estimate) -> str:
     workload, sizes = answer.workload, answer.sizes
     return (
         f"{whole(workload.concurrency)} x {whole(workload.context)} tokens; a rank holds"
-        f" {whole(sizes.running_requests)} requests, {whole(sizes.tokens)} tokens,"
-        f" {whole(sizes.state_slots)} state slots"
+        f" {count(sizes.running_requests, 'request')}, {count(sizes.tokens, 'token')},"
+        f" {count(sizes.state_slots, 'state slot')}"
     )
 
 

@@ -21,6 +21,11 @@ def whole(count: int) -> str:
     return f"{count:,}"
 
 
+def count(number: int, noun: str) -> str:
+    """`1 request`, `64 requests`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
     for name, size in units:
         if abs(count) >= size:

@@ -1,6 +1,6 @@
 """`kvplan resolve` in the terminal."""
 
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 
 from glm_kvplan.planner import Plan
@@ -9,22 +9,20 @@ from glm_kvplan.report.headline import headline, layout
 
 
 def render(plan: Plan) -> None:
-    """Print one row a flag: value, whether it was given, the reason and where the engine decides it."""
+    """Print every flag with its value and where it comes from, and under it the reason and its source."""
     out = console()
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("flag", no_wrap=True)
-    table.add_column("value", overflow="fold")
-    table.add_column("from", no_wrap=True)
-    table.add_column("why", overflow="fold")
+    flags = max(len(choice.flag) for choice in plan.choices)
+    values = max(len(_shown(choice.value)) for choice in plan.choices)
     for choice in plan.choices:
-        why = Text(choice.reason)
-        if choice.source:
-            why.append(f" ({choice.source})", style="dim")
-        origin = Text("given" if choice.given else "engine", style="bold" if choice.given else "dim")
-        table.add_row(choice.flag, _shown(choice.value), origin, why)
-    out.print(table)
+        style = "bold" if choice.given else ""
+        line = Text(f"{choice.flag.ljust(flags)}  {_shown(choice.value).ljust(values)}  ", style=style)
+        line.append("given" if choice.given else "engine", style="bold" if choice.given else "dim")
+        out.print(line)
+        if choice.reason != "given":
+            source = f" ({choice.source})" if choice.source else ""
+            out.print(Padding(Text(choice.reason + source, style="dim"), (0, 0, 0, 4)))
 
 
 def _shown(value: object) -> str:
