@@ -41,9 +41,7 @@ class Deployment:
 
     # state pool
     disable_radix_cache: bool = False
-    mamba_radix_cache_strategy: str = (
-        "extra_buffer"  # auto (radix off), extra_buffer, extra_buffer_lazy, no_buffer
-    )
+    mamba_radix_cache_strategy: str = "extra_buffer"  # auto (radix off), extra_buffer, extra_buffer_lazy, no_buffer
     disable_overlap_schedule: bool = False
     linear_attn_backend: str = "triton"
     mamba_conv_dtype: str = "bfloat16"
@@ -72,9 +70,7 @@ class Deployment:
     # memory
     mem_fraction_static: float = 0.9
     multimodal: bool = True
-    mm_reserve_mib: int = (
-        100  # SGLANG_VLM_CACHE_SIZE_MB, plus the feature cache where features stay on the GPU
-    )
+    mm_reserve_mib: int = 100  # SGLANG_VLM_CACHE_SIZE_MB, plus the feature cache where features stay on the GPU
 
     # roles
     disaggregation_mode: Literal["null", "prefill", "decode"] = "null"
@@ -104,6 +100,11 @@ class Deployment:
         return self.speculative_algorithm is not None
 
     @property
+    def eagle(self) -> bool:
+        """The draft is the checkpoint's own MTP layer, with pools of the target's layout (NEXTN resolves to EAGLE)."""
+        return self.speculative_algorithm is not None and self.speculative_algorithm.startswith("EAGLE")
+
+    @property
     def extra_buffer(self) -> bool:
         """The radix cache keeps ping-pong tracking slots (configs/model_override_base.py:238-245 at 0.5.21)."""
         return not self.disable_radix_cache and self.mamba_radix_cache_strategy in (
@@ -116,11 +117,7 @@ class Deployment:
         """Ping-pong slots of one request beside its own: 2 with overlap, 1 without or lazily, 0 without buffers."""
         if not self.extra_buffer:
             return 0
-        return (
-            2
-            if self.mamba_radix_cache_strategy == "extra_buffer" and not self.disable_overlap_schedule
-            else 1
-        )
+        return 2 if self.mamba_radix_cache_strategy == "extra_buffer" and not self.disable_overlap_schedule else 1
 
     @property
     def slots_per_request(self) -> int:
@@ -135,15 +132,23 @@ class Deployment:
         return 3  # no_buffer: base 3, or base 2 and one more with SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK
 
     @property
+    def decode_reserve(self) -> int:
+        """Tokens a running request is given ahead of its context (mem_cache/allocation_sizing.py:34-59 at 0.5.21).
+
+        Twice a step's drafts, because of the overlap schedule; 0 without speculation, where the next token's place is
+        taken when it comes.
+        """
+        if not self.speculative:
+            return 0
+        steps = (self.speculative_num_steps or 0) * (self.speculative_eagle_topk or 1)
+        return 2 * max(steps, self.max_draft_tokens or 0)
+
+    @property
     def request_table_extra(self) -> int:
         """Columns of the request table beyond the context length (mem_cache/allocation_sizing.py:85-108 at 0.5.21)."""
         extra = 4 + (self.max_draft_tokens or 0)
         if self.speculative and self.page_size > 1:
-            drafts = max(
-                (self.speculative_num_steps or 0) * (self.speculative_eagle_topk or 1),
-                self.max_draft_tokens or 0,
-            )
-            extra = max(extra, 2 * drafts + self.page_size - 1)
+            extra = max(extra, self.decode_reserve + self.page_size - 1)
         return extra
 
     def requests_per_worker(self, requests: int, least: int = 0) -> int:
