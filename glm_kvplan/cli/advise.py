@@ -54,7 +54,12 @@ def advise(
     """
     given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
     demand = Demand(parse_contexts(context), parse_count(concurrency, "--concurrency"), checkpoints)
-    answer = make_advice(setup_of(plan, given), demand, state_dtype=state_dtype)
+    answer = make_advice(
+        setup_of(plan, given),
+        demand,
+        state_dtype=state_dtype,
+        keep_fraction="mem_fraction_static" in plan.flags,
+    )
     if json:
         from glm_kvplan.report.advise_json import document
         from glm_kvplan.report.json_text import print_json

@@ -27,8 +27,7 @@ def document(plan: Plan, demand: Demand, answer: Advice) -> dict[str, Any]:
         "default_served": answer.default._asdict(),
         "sizes_per_rank": None if solution is None else solution.sizes._asdict(),
         "conversations_kept": answer.conversations_kept,
-        "free_bytes": answer.free_bytes,
-        "logits_bytes": answer.logits_bytes,
+        "room": answer.room._asdict(),
         "shortage": None if answer.shortage is None else answer.shortage._asdict(),
         "layouts": [{**nearby._asdict(), "served": nearby.served._asdict()} for nearby in answer.layouts],
     }

@@ -46,10 +46,13 @@ def _proof(plan: Plan, demand: Demand, answer: Advice) -> None:
     )
     if answer.conversations_kept:
         out.print(Text(f"keeps {whole(answer.conversations_kept)} finished conversations cached on a worker"))
+    room = answer.room
+    style = "green" if room.free >= room.needed + room.unsure else "yellow" if room.free >= room.needed else "red"
     out.print(
         Text(
-            f"{answer.free_bytes / GIB:.1f} GiB stay free; the longest prefill's indexer logits may take "
-            f"{answer.logits_bytes / GIB:.1f} GiB of it"
+            f"{room.free / GIB:.1f} GiB stay free; serving takes ~{room.needed / GIB:.1f} GiB of it, "
+            f"estimated to {room.unsure / GIB:.1f} GiB",
+            style=style,
         )
     )
 
