@@ -57,6 +57,12 @@ class Geometry:
         """(heads, head_dim, head_dim) of one layer's recurrent state, unsharded. Same source."""
         return (self.linear_num_heads, self.linear_head_dim, self.linear_head_dim)
 
+    def layers_in(self, stage: range) -> tuple[int, int, int]:
+        """How many full-attention layers, index buffers and KDA layers a pipeline stage holds."""
+        if len(stage) == self.num_hidden_layers:  # no pipeline: nothing to count
+            return len(self.full_attention_layers), len(self.index_layers), len(self.linear_attention_layers)
+        return self.full_attention_in(stage), self.index_in(stage), self.linear_attention_in(stage)
+
     def full_attention_in(self, stage: range) -> int:
         """How many sparse full-attention layers a pipeline stage holds."""
         return sum(layer in stage for layer in self.full_attention_layers)

@@ -1,5 +1,7 @@
 """What a workload costs: the ledgers of every rank, and the tensors the engine allocates for them."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
@@ -34,13 +36,25 @@ class Workload(NamedTuple):
     concurrency: int
 
 
-class RankEstimate(NamedTuple):
-    """One rank of a pipeline stage: its layers, its costs by ledger, its tensors, and how the two relate."""
+@dataclass(frozen=True)
+class RankEstimate:
+    """One rank of a pipeline stage: its layers, its costs by ledger, its tensors, and how the two relate.
 
+    Tensors are listed when they are first asked for: most callers want the ledgers alone.
+    """
+
+    plan: Plan
+    sizes: PoolSizes
     stage: range
     ledgers: tuple[Ledger, ...]
-    tensors: tuple[TensorSpec, ...]
-    attribution: Attribution
+
+    @cached_property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return tensor_specs(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
+
+    @cached_property
+    def attribution(self) -> Attribution:
+        return attribution(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
 
 
 class Estimate(NamedTuple):
@@ -55,6 +69,8 @@ class Estimate(NamedTuple):
     @property
     def largest(self) -> RankEstimate:
         """The stage whose ranks need the most memory."""
+        if len(self.stages) == 1:
+            return self.stages[0]
         return max(self.stages, key=lambda rank: rank.attribution.allocated)
 
     @property
@@ -76,18 +92,12 @@ class Estimate(NamedTuple):
 def estimate(plan: Plan, workload: Workload) -> Estimate:
     """What `workload` costs under `plan`, for every pipeline stage. All bytes are exact: they follow from shapes."""
     geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
-    sizes = pool_sizes(plan, workload)
+    need = workload_sizes(deployment, workload)
+    sizes = pool_sizes(plan, need)
     stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
     ranks = tuple(
-        RankEstimate(
-            stage,
-            rank_ledgers(geometry, deployment, profile, sizes, stage),
-            tensor_specs(geometry, deployment, profile, sizes, stage),
-            attribution(geometry, deployment, profile, sizes, stage),
-        )
-        for stage in stages
+        RankEstimate(plan, sizes, stage, rank_ledgers(geometry, deployment, profile, sizes, stage)) for stage in stages
     )
-    need = workload_sizes(deployment, workload)
     return Estimate(workload, need, sizes, ranks, deployment.tp_size * deployment.replicas)
 
 
@@ -101,15 +111,15 @@ def workload_sizes(deployment: Deployment, workload: Workload) -> PoolSizes:
     return PoolSizes(requests * pages * deployment.page_size, requests * deployment.slots_per_request, requests)
 
 
-def pool_sizes(plan: Plan, workload: Workload) -> PoolSizes:
-    """The pool sizes that the user's flags fix, and the workload's need where no flag does.
+def pool_sizes(plan: Plan, need: PoolSizes) -> PoolSizes:
+    """The pool sizes that the user's flags fix, and the workload's `need` where no flag does.
 
     `max_total_tokens` counts per rank and is cut to whole pages; the other two are divided over the DP workers.
     Requests that a flag asks for need their state slots. A default of the engine's (48 requests under speculation)
     fixes nothing here: what the engine grants is the solver's answer.
     """
     deployment = plan.deployment
-    tokens, slots, requests = workload_sizes(deployment, workload)
+    tokens, slots, requests = need
     if deployment.max_total_tokens is not None:
         tokens = deployment.max_total_tokens // deployment.page_size * deployment.page_size
     if "max_running_requests" in plan.flags and deployment.max_running_requests is not None:
@@ -137,8 +147,7 @@ def rank_ledgers(
     geometry: Geometry, deployment: Deployment, profile: EngineProfile, sizes: PoolSizes, stage: range
 ) -> tuple[Ledger, ...]:
     """The ledgers of one rank of a stage: those that grow with tokens, then with state slots, then with requests."""
-    full, index = geometry.full_attention_in(stage), geometry.index_in(stage)
-    linear = geometry.linear_attention_in(stage)
+    full, index, linear = geometry.layers_in(stage)
     tokens, slots = sizes.tokens, counts.effective_state_slots(deployment, sizes)
     shards = deployment.linear_attn_tp_size
     drafts = counts.draft_tokens(deployment)
