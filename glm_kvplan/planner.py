@@ -19,6 +19,40 @@ ASSUMED_GPU = "h200"
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What is known of a deployment before any default is resolved: the start of every plan of it."""
+
+    model: Model
+    profile: EngineProfile
+    gpu: Gpu
+    gpu_assumed: bool
+    flags: Mapping[str, object]
+    environment: Mapping[str, str]
+    served: str | None  # the model the launch command names
+    notes: tuple[str, ...] = ()
+
+    def plan(self, **changes: object) -> "Plan":
+        """Resolve it, with some flags changed (None takes a flag back). Raises as `plan`."""
+        flags = {name: value for name, value in {**self.flags, **changes}.items() if value is not None}
+        resolution = resolve(
+            flags, geometry=self.model.geometry, profile=self.profile, gpu=self.gpu, environment=self.environment
+        )
+        stand_in = self.model.origin == BUNDLED_ORIGIN and self.served is not None
+        stored = weight_format(flags, None if stand_in else self.model.config, self.served or self.model.name)
+        return Plan(
+            self.model,
+            self.profile,
+            self.gpu,
+            self.gpu_assumed,
+            resolution,
+            flags,
+            self.environment,
+            stored,
+            (*self.model.warnings, *self.notes),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything the ledgers, the solver and the pools ask about one deployment."""
 
@@ -63,29 +97,46 @@ def plan(
     engine: str | EngineProfile = BASELINE,
     environment: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Resolve a deployment.
-
-    `flags` are the engine's flags by their argument names (`tp_size=8`); `launch` is a launch command, as text or
-    as words, whose flags count where `flags` has none. `gpu` is a name, NAME:MIB or "local"; without one an H200 is
-    assumed. `engine` is a release, "installed", a profile file or a profile.
+    """Resolve a deployment: `given(...)`, then every default.
 
     Raises InputError for what cannot be read and RefusedError for what the engine would refuse to start.
     """
+    return given(
+        flags, launch=launch, model=model, revision=revision, gpu=gpu, engine=engine, environment=environment
+    ).plan()
+
+
+def given(
+    flags: Mapping[str, object] | None = None,
+    *,
+    launch: "Sequence[str] | str | LaunchCommand | None" = None,
+    model: str | None = None,
+    revision: str | None = None,
+    gpu: str | None = None,
+    engine: str | EngineProfile = BASELINE,
+    environment: Mapping[str, str] | None = None,
+) -> Given:
+    """Read a deployment without resolving it.
+
+    `flags` are the engine's flags by their argument names (`tp_size=8`); `launch` is a launch command, as text or
+    as words, whose flags count where `flags` has none. `gpu` is a name, NAME:MIB or "local"; without one an H200 is
+    assumed. `engine` is a release, "installed", a profile file or a profile. Raises InputError.
+    """
     profile = load_profile(engine) if isinstance(engine, str) else engine
-    given: dict[str, object] = {}
+    all_flags: dict[str, object] = {}
     switches: dict[str, str] = {}
     notes: list[str] = []
     served = served_revision = None
     if launch is not None:
         command = _read(launch, profile.base_release)
-        given.update(command.flags)
+        all_flags.update(command.flags)
         switches.update(command.environment)
         notes.extend(_notes(command))
         served, served_revision = command.model, command.revision
     for name, value in (flags or {}).items():
-        if name in given and given[name] != value:
-            notes.append(f"{name} = {value} given to kvplan replaces {given[name]} of the launch command")
-        given[name] = value
+        if name in all_flags and all_flags[name] != value:
+            notes.append(f"{name} = {value} given to kvplan replaces {all_flags[name]} of the launch command")
+        all_flags[name] = value
     switches.update(environment or {})
     if model is None and served is not None:
         from glm_kvplan.model.served import load_served_model
@@ -94,10 +145,7 @@ def plan(
     else:
         loaded = load_model(model, revision=revision)
     card = find_gpu(gpu or ASSUMED_GPU)
-    resolution = resolve(given, geometry=loaded.geometry, profile=profile, gpu=card, environment=switches)
-    stand_in = loaded.origin == BUNDLED_ORIGIN and served is not None
-    stored = weight_format(given, None if stand_in else loaded.config, served or loaded.name)
-    return Plan(loaded, profile, card, gpu is None, resolution, given, switches, stored, (*loaded.warnings, *notes))
+    return Given(loaded, profile, card, gpu is None, all_flags, switches, served, tuple(notes))
 
 
 def _read(launch: "Sequence[str] | str | LaunchCommand", release: str) -> "LaunchCommand":

@@ -12,7 +12,7 @@ from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
 from glm_kvplan.engine.profile import BASELINE, installed_release, load_profile
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import Plan, plan
+from glm_kvplan.planner import Given, Plan, given
 from glm_kvplan.sizing.estimate import Workload, default_workload
 from glm_kvplan.units import parse_count
 
@@ -68,14 +68,23 @@ def with_plan(command: Callable[..., Any]) -> Callable[..., Any]:
 
     A launch command after `--` (or in `--launch FILE`) is read first; options given to kvplan itself win over it.
     """
+    return _with_options(command, build_plan)
+
+
+def with_given(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `with_plan` for `command(given, ...)`, which resolves the deployment itself."""
+    return _with_options(command, build_given)
+
+
+def _with_options(command: Callable[..., Any], build: Callable[..., Any]) -> Callable[..., Any]:
     own = list(inspect.signature(command).parameters.values())[1:]
 
     @functools.wraps(command)
     def wrapper(ctx: typer.Context, **values: Any) -> Any:
-        given = ((flag, values.pop(flag.name)) for flag in FLAGS)
-        flags = {flag.name: _value(flag, value) for flag, value in given if value is not None}
+        typed = ((flag, values.pop(flag.name)) for flag in FLAGS)
+        flags = {flag.name: _value(flag, value) for flag, value in typed if value is not None}
         sources = {name: values.pop(name) for name in _SOURCES}
-        return command(build_plan(ctx.obj["launch"], flags, **sources), **values)
+        return command(build(ctx.obj["launch"], flags, **sources), **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter("ctx", keyword, annotation=typer.Context)]
@@ -89,6 +98,17 @@ def with_plan(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch: str | None, **sources: Any) -> Plan:
     """The Plan of a command line, its notes printed to standard error. Raises InputError, RefusedError."""
+    made = build_given(launch_words, flags, launch=launch, **sources).plan()
+    installed = installed_release()
+    if installed is not None and installed != made.profile.base_release:
+        print(f"kvplan: note: sglang {installed} is installed here; this is {made.profile.release}", file=sys.stderr)
+    for note in (*made.notes, *made.resolution.warnings):
+        print(f"kvplan: note: {note}", file=sys.stderr)
+    return made
+
+
+def build_given(launch_words: list[str] | None, flags: dict[str, Any], *, launch: str | None, **sources: Any) -> Given:
+    """What a command line says of a deployment, not yet resolved. Raises InputError."""
     if launch is not None and launch_words is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
     command: Any = launch_words
@@ -96,13 +116,7 @@ def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch:
         from glm_kvplan.deployment.launch_file import read_launch_file
 
         command = read_launch_file(launch, load_profile(sources["engine"]).base_release)
-    made = plan(flags, launch=command, **sources)
-    installed = installed_release()
-    if installed is not None and installed != made.profile.base_release:
-        print(f"kvplan: note: sglang {installed} is installed here; this is {made.profile.release}", file=sys.stderr)
-    for note in (*made.notes, *made.resolution.warnings):
-        print(f"kvplan: note: {note}", file=sys.stderr)
-    return made
+    return given(flags, launch=command, **sources)
 
 
 def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> Workload:
