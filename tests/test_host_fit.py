@@ -108,7 +108,7 @@ def test_balance_levels_the_tiers(changes: dict[str, Any], prefix: int, release:
     plan = host_pools(GEOMETRY, deployment, profile, B200_SIZES)
     found = balance(plan, deployment, prefix)
     slot = plan.pools[1].bytes_per_unit
-    token = plan.devices.kv_bytes // (B200_SIZES.tokens + deployment.page_size)
+    token = (plan.devices.kv_bytes + plan.devices.draft_bytes) // (B200_SIZES.tokens + deployment.page_size)
     tokens = B200_SIZES.tokens + (B200_SIZES.state_slots - found.state_slots) * slot // token
     moved = B200_SIZES._replace(tokens=tokens // 256 * 256, state_slots=found.state_slots)
     level = coverage(host_pools(GEOMETRY, deployment, profile, moved), prefix)

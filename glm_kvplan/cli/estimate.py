@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.options import Json, read_workload, with_plan
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.estimate import estimate as make_estimate
@@ -26,21 +27,30 @@ def estimate(
             rich_help_panel=_WORKLOAD,
         ),
     ] = None,
+    host_gib: HostGib = None,
+    pod_gib: PodGib = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every number's formula, values and source.")] = False,
     json: Json = False,
-) -> None:
+) -> int:
     """What the caches cost: per token, per state slot, per request, per rank and in total.
 
     Example: kvplan estimate --tp-size 8 --dp-size 8 --enable-dp-attention --kv-cache-dtype fp8_e4m3
     --context 128k --concurrency 64
     """
-    answer = make_estimate(plan, read_workload(plan, context, concurrency))
+    workload = read_workload(plan, context, concurrency)
+    answer, host = make_estimate(plan, workload), None
+    if plan.deployment.enable_hierarchical_cache or host_gib is not None or pod_gib is not None:
+        from glm_kvplan.sizing.host_answer import host_answer
+
+        given = read_host(plan.deployment, host_gib, pod_gib)
+        host = host_answer(plan, answer.sizes, given._replace(prefix_tokens=workload.context))
     if json:
         from glm_kvplan.report.estimate_json import document
         from glm_kvplan.report.json_text import print_json
 
-        print_json(document(plan, answer))
+        print_json(document(plan, answer, host))
     else:
         from glm_kvplan.report.estimate_text import render
 
-        render(plan, answer, explain=explain)
+        render(plan, answer, host, explain=explain)
+    return 0 if host is None or host.fits else 1

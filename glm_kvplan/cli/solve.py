@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import AvailableGib, Checkpoint, DraftWeightsGib, PreGib, WeightsGib
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.planner import Plan
@@ -22,6 +23,9 @@ def solve(
     prompt: Annotated[
         str | None, typer.Option("--prompt", help="Longest prompt to serve. [the longest the server admits]")
     ] = None,
+    host_gib: HostGib = None,
+    pod_gib: PodGib = None,
+    context: Prefix = None,
     prices: Annotated[bool, typer.Option("--prices", help="What one more unit of each knob costs or buys.")] = False,
     json: Json = False,
 ) -> int:
@@ -30,7 +34,8 @@ def solve(
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """
     given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
-    answer = boot(plan, given, None if prompt is None else parse_count(prompt, "--prompt"))
+    host = read_host(plan.deployment, host_gib, pod_gib, context)
+    answer = boot(plan, given, None if prompt is None else parse_count(prompt, "--prompt"), host)
     priced = None
     if prices and answer.failure is None:
         from glm_kvplan.sizing.prices import prices as price_list
@@ -45,4 +50,4 @@ def solve(
         from glm_kvplan.report.solve_text import render
 
         render(plan, answer, priced)
-    return 0 if answer.failure is None else 1
+    return 0 if answer.failure is None and (answer.host is None or answer.host.fits) else 1

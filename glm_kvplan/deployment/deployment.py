@@ -79,7 +79,7 @@ class Deployment:
 
     # host cache
     enable_hierarchical_cache: bool = False
-    hicache_ratio: float | None = 2.0  # None: sized by the automatic rule
+    hicache_ratio: float | None = 2.0  # None: a PD decode server; it settles on 2.0 as its pools are built
     hicache_size: int = 0  # GB (10**9) per rank; 0: by ratio
     hicache_mem_layout: str = "page_first"
     hicache_io_backend: str = "kernel"

@@ -1,15 +1,22 @@
 """`kvplan estimate --json` (schema: docs/json.md; a field's meaning never changes within a schema version)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.roles import decode_overrun
+from glm_kvplan.report.host_json import host_document, overrun_document
 from glm_kvplan.report.plan_json import plan_document
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate
 
+if TYPE_CHECKING:
+    from glm_kvplan.sizing.host_answer import HostAnswer
 
-def document(plan: Plan, answer: Estimate) -> dict[str, Any]:
+
+def document(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None) -> dict[str, Any]:
     """The whole answer in plain bytes."""
+    stage = answer.largest.stage
+    overrun = decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.sizes, stage)
     return {
         "schema": "glm-kvplan/estimate",
         "schema_version": 1,
@@ -21,6 +28,8 @@ def document(plan: Plan, answer: Estimate) -> dict[str, Any]:
         "ranks_per_stage": answer.ranks_per_stage,
         "allocated_bytes_all_ranks": answer.allocated_everywhere,
         "stages": [_stage(rank) for rank in answer.stages],
+        "host": host_document(host),
+        "decode_overrun": overrun_document(overrun),
     }
 
 

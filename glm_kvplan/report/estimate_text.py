@@ -1,20 +1,27 @@
 """`kvplan estimate` in the terminal."""
 
+from typing import TYPE_CHECKING
+
 from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import ascii_only, console
 from glm_kvplan.report.format import bar, count, decimal, whole
 from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.role_text import render_overrun
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate
+
+if TYPE_CHECKING:
+    from glm_kvplan.sizing.host_answer import HostAnswer
 
 _UNIT = {"token": "token", "state slot": "slot", "request row": "row"}
 _BAR = 6
 
 
-def render(plan: Plan, answer: Estimate, *, explain: bool) -> None:
+def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, explain: bool) -> None:
     """Print the ledgers of the fullest rank, one request's bill, and what is allocated beside what is charged."""
     out = console()
     rank = answer.largest
@@ -28,6 +35,11 @@ def render(plan: Plan, answer: Estimate, *, explain: bool) -> None:
     out.print(_allocation_table(answer, rank))
     for warning in _shortfalls(answer):
         out.print(Text(f"! {warning}", style="yellow"))
+    render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.sizes, rank.stage))
+    if host is not None:
+        from glm_kvplan.report.host_text import render_host
+
+        render_host(host)
     if explain:
         for ledger in rank.ledgers:
             _explain(ledger)

@@ -4,6 +4,8 @@ from math import isfinite
 from typing import Any
 
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.roles import decode_overrun
+from glm_kvplan.report.host_json import host_document, overrun_document
 from glm_kvplan.report.plan_json import plan_document
 from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.limits import Limits
@@ -50,6 +52,10 @@ def document(plan: Plan, answer: Boot, priced: list[Price] | None) -> dict[str, 
         "items": [item._asdict() for item in answer.needs.items],
     }
     found["headroom"] = answer.headroom._asdict()
+    found["host"] = host_document(answer.host)
+    stage = answer.stages[answer.stage]
+    overrun = decode_overrun(plan.geometry, plan.deployment, plan.profile, solution.sizes, stage)
+    found["decode_overrun"] = overrun_document(overrun)
     if priced is not None:
         found["prices"] = [price._asdict() for price in priced]
     return found

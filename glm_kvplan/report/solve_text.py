@@ -6,10 +6,13 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import console
 from glm_kvplan.report.format import whole
 from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.host_text import render_host
 from glm_kvplan.report.map_text import draw_map
+from glm_kvplan.report.role_text import render_overrun
 from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.limits import Limit
 from glm_kvplan.sizing.memory import show_gib
@@ -46,6 +49,10 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     out.print()
     draw_map(answer.map, out)
     out.print(Text(f"\n{answer.headroom.message}", style=_VERDICT[answer.headroom.verdict]))
+    stage = answer.stages[answer.stage]
+    render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.solution.sizes, stage))
+    if answer.host is not None:
+        render_host(answer.host)
     if priced is not None:
         out.print(_price_table(priced))
 

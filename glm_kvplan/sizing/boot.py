@@ -8,6 +8,7 @@ from glm_kvplan.deployment.parallel import pipeline_stages
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.failures import SizingError, refusal
 from glm_kvplan.sizing.headroom import Headroom, headroom
+from glm_kvplan.sizing.host_answer import UNKNOWN_HOST, HostAnswer, HostGiven, host_answer, level
 from glm_kvplan.sizing.limits import Limits, limits
 from glm_kvplan.sizing.memory import MemoryBudget, memory_budget
 from glm_kvplan.sizing.memory_map import MemoryMap, memory_map
@@ -47,6 +48,7 @@ class Boot(NamedTuple):
     failure: SizingError | None
     remedies: tuple[Remedy, ...]
     span: tuple[PoolSizes | None, PoolSizes | None]  # sizes at the ends of the memory's error; None: refused there
+    host: HostAnswer | None = None  # HiCache's pools in host memory, where it is on and the engine starts
 
     @property
     def solution(self) -> Solution:
@@ -96,10 +98,14 @@ def setup_of(plan: Plan, given: MemoryGiven) -> Setup:
     return Setup(plan.geometry, plan.profile, plan.deployment, memory, resolve_with)
 
 
-def boot(plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None) -> Boot:
+def boot(
+    plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None, host_given: HostGiven = UNKNOWN_HOST
+) -> Boot:
     """Start `plan` with this memory. `prompt_tokens` is the longest prompt to serve; None: the longest admitted.
 
-    Raises InputError for memory that is unknown or cannot be; a refusal by the engine is in the answer.
+    `host_given` is what is known of the host's memory, for HiCache.
+    Raises InputError for memory that is unknown or cannot be, RefusedError for host pools that cannot be built; a
+    refusal for want of memory is in the answer.
     """
     geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
     budget, weights = memory_of(plan, given, deployment)
@@ -111,8 +117,15 @@ def boot(plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None) -> Bo
         found = tuple(remedies(setup_of(plan, given)))
         failure = refusal(solutions[failed[0]])
         return Boot(budget, weights, layers, solutions, failed[0], None, None, None, None, failure, found, span)
+    host = host_answer(plan, solutions[0].sizes, host_given)
+    if host is not None:
+        host = host._replace(balance=None, level=level(plan, host, budget.pre_gib, budget.available_gib))
+    staging = [0] * len(layers) if host is None else [pools.staging_bytes for pools in host.plans]
     draw = partial(memory_map, geometry, deployment, profile)
-    maps = [draw(solution.sizes, budget, stage) for solution, stage in zip(solutions, layers, strict=True)]
+    maps = [
+        draw(solution.sizes, budget, stage, staged)
+        for solution, stage, staged in zip(solutions, layers, staging, strict=True)
+    ]
     fullest = min(range(len(maps)), key=lambda number: maps[number].free)
     solution, drawn = solutions[fullest], maps[fullest]
     needs = transients(
@@ -126,7 +139,8 @@ def boot(plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None) -> Bo
         prompt_tokens=prompt_tokens,
     )
     verdict = headroom(drawn, needs)
-    return Boot(budget, weights, layers, solutions, fullest, limits(solution), drawn, needs, verdict, None, (), span)
+    bound = limits(solution)
+    return Boot(budget, weights, layers, solutions, fullest, bound, drawn, needs, verdict, None, (), span, host)
 
 
 def _span(plan: Plan, budget: MemoryBudget, sizes: PoolSizes) -> tuple[PoolSizes | None, PoolSizes | None]:

@@ -80,22 +80,27 @@ def coverage(plan: HostPlan, prefix_tokens: int) -> Coverage:
 def balance(plan: HostPlan, deployment: Deployment, prefix_tokens: int) -> Balance:
     """The split of the plan's own bytes that holds the most whole prefixes, and the device slots that lead to it.
 
-    The slots are solved with the device bytes of tokens and slots held constant; by size the verify snapshots,
-    which pull the split towards the states, are taken into account.
+    The slots are solved with the device bytes of tokens (the draft's too) and slots (their replay rings too) held
+    constant. By ratio the tokens must be `prefix` times the slots; by size what KV and states hold on the device must
+    be in the proportion of a prefix to a state, where verify snapshots and rings count as states.
     """
     devices, kv, state = plan.devices, plan.pools[0], plan.pools[1]
     prefix = _pages(prefix_tokens, kv.page_size) * kv.page_size
     token, slot = _token_bytes(plan), state.bytes_per_unit
     prefixes = (kv.units * token + state.units * slot) // (prefix * token + slot)
-    device_slots = (devices.state_slots + 1) * slot
-    device_bytes = devices.kv_bytes + device_slots
+    device_slot = slot + devices.ring_bytes
+    slots_bytes = (devices.state_slots + 1) * device_slot
+    movable = devices.kv_bytes + devices.draft_bytes + slots_bytes
+    kv_token = devices.kv_bytes // (devices.tokens + deployment.page_size)
+    device_token = kv_token + devices.draft_bytes // (devices.tokens + deployment.page_size)
     if plan.sizing == "size":
-        snapshots = devices.state_bytes - device_slots
-        host_prefix = prefix * kv.bytes_per_unit
-        slots = (device_bytes * slot - snapshots * host_prefix) // ((host_prefix + slot) * slot) if slot else 0
+        snapshots = devices.state_bytes - slots_bytes
+        host_prefix = prefix * kv.bytes_per_unit * device_token
+        states = slot * kv_token
+        weight = (host_prefix + states) * device_slot
+        slots = (movable * states - snapshots * host_prefix) // weight if weight else 0
     else:
-        device_token = devices.kv_bytes // (devices.tokens + deployment.page_size)
-        slots = device_bytes // (prefix * device_token + slot)
+        slots = movable // (prefix * device_token + device_slot)
     slots = max(1, slots)
     return Balance(
         prefixes=prefixes,

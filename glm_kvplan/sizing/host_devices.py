@@ -22,6 +22,7 @@ class DevicePools(NamedTuple):
     kv_bytes: int  # latent rows and index keys of the target
     state_bytes: int  # states, verify snapshots and replay rings
     draft_bytes: int  # latent rows and index keys of the draft
+    ring_bytes: int = 0  # one slot's replay rings, all layers; part of state_bytes
 
 
 def device_pools(
@@ -34,7 +35,7 @@ def device_pools(
     """The device pools of one rank as the host pools see them (tensor bytes, padding included)."""
     stage = stage or range(geometry.num_hidden_layers)
     names = {"kv_buffer": 0, "index_k_buffer": 0, "draft.kv_buffer": 0, "draft.index_k_buffer": 0}
-    state = conv = temporal = 0
+    state = conv = temporal = rings = 0
     for spec in tensor_specs(geometry, deployment, profile, sizes, stage):
         if spec.name in names:
             names[spec.name] = spec.nbytes
@@ -42,6 +43,7 @@ def device_pools(
             state += spec.nbytes
             conv = spec.nbytes if spec.name == "conv_state" else conv
             temporal = spec.nbytes if spec.name == "temporal_state" else temporal
+            rings += spec.nbytes if spec.name.startswith("replayssm_") else 0
     layers = counts.state_layers(geometry, deployment, profile, stage)
     slots = counts.effective_state_slots(deployment, sizes)
     drafts = counts.draft_layers(geometry, deployment, stage)
@@ -55,4 +57,5 @@ def device_pools(
         kv_bytes=names["kv_buffer"] + names["index_k_buffer"],
         state_bytes=state,
         draft_bytes=names["draft.kv_buffer"] + names["draft.index_k_buffer"],
+        ring_bytes=rings // (slots + 1),
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.parallel import pipeline_stages
 from glm_kvplan.engine.profile import EngineProfile
-from glm_kvplan.errors import RefusedError
+from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.sizing.host import (
     RESERVE_BYTES,
@@ -77,16 +77,20 @@ def host_fit(
     profile: EngineProfile,
     sizes: PoolSizes,
     *,
-    host_bytes: int,
+    host_bytes: int | None = None,
     pod_bytes: int | None = None,
 ) -> HostFit:
     """Check the host pools against `host_bytes` available on each host, and a container's `pod_bytes` if it has less.
 
-    The engine itself sees the container's limit only where the release reads it. Raises RefusedError for a memory
-    layout the pools do not take.
+    Either alone will do: a host left out has more than its container. The engine itself sees the container's limit
+    only where the release reads it. Raises InputError without either, RefusedError for a memory layout the pools do
+    not take.
     """
     require_layout(deployment, profile)
-    limit = host_bytes if pod_bytes is None else min(host_bytes, pod_bytes)
+    known = [size for size in (host_bytes, pod_bytes) if size is not None]
+    if not known:
+        raise InputError("host memory: give what is available on one host, or a container's limit")
+    limit = min(known)
     seen = limit if profile.hicache_reads_cgroup else host_bytes
     refused = None
     try:
@@ -97,7 +101,7 @@ def host_fit(
     available = limit - RESERVE_BYTES
     stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
     devices = [device_pools(geometry, deployment, profile, sizes, stage) for stage in stages]
-    budget = claimable_bytes(seen, ranks_per_host(deployment))
+    budget = None if seen is None else claimable_bytes(seen, ranks_per_host(deployment))
     by_host = ranks_by_host(deployment)
 
     def content(candidates: Sequence[HostPlan]) -> bool:
@@ -108,12 +112,12 @@ def host_fit(
             sum(ranks * total for ranks, total in zip(host, totals, strict=True)) <= available for host in by_host
         )
 
-    steps = _largest(
+    steps = largest_that(
         lambda step: content(plan_ratio(geometry, deployment, profile, devices, step / RATIO_STEPS, budget))
     )
     size = None
     if all(pools.kv_layers and pools.state_layers for pools in devices):
-        size = _largest(lambda gb: content(plan_size(geometry, deployment, profile, devices, gb, budget)))
+        size = largest_that(lambda gb: content(plan_size(geometry, deployment, profile, devices, gb, budget)))
     return HostFit(
         plans=plans,
         host_bytes=bytes_by_host(plans, deployment),
@@ -124,7 +128,7 @@ def host_fit(
     )
 
 
-def _largest(holds: Callable[[int], bool]) -> int | None:
+def largest_that(holds: Callable[[int], bool]) -> int | None:
     """The largest whole number from 1 on for which `holds`, which is true below some point and false above it."""
     if not holds(1):
         return None

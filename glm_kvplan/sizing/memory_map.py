@@ -14,10 +14,11 @@ STATE_SLOTS, SNAPSHOTS, RINGS = "state slots", "verify snapshots", "replay rings
 LATENT, INDEX, DRAFT_KV = "latent KV", "index K", "draft KV"
 REQUESTS, TAILS, PADDING = "request table", "compress tails", "padding page"
 SLAB, LISTS, FREE = "draft-layer state slab", "free lists", "free"
+STAGING = "HiCache staging"
 RETURNED = "draft embedding and head"
 
 CHARGED = (STATE_SLOTS, SNAPSHOTS, RINGS, LATENT, INDEX, DRAFT_KV)
-UNCHARGED = (REQUESTS, TAILS, PADDING, SLAB, LISTS)
+UNCHARGED = (REQUESTS, TAILS, PADDING, SLAB, LISTS, STAGING)
 
 _SEGMENT_OF_TENSOR = {
     "conv_state": STATE_SLOTS,
@@ -45,6 +46,7 @@ _NOTES = {
     PADDING: "one page more than the pool's tokens, in every layer",
     SLAB: "a state slab for the draft layer, which has no state",
     LISTS: "free lists and pointer tables",
+    STAGING: "buffers through which pages travel to host memory",
 }
 
 
@@ -95,11 +97,13 @@ def memory_map(
     sizes: PoolSizes,
     budget: MemoryBudget,
     stage: range | None = None,
+    staging_bytes: int = 0,
 ) -> MemoryMap:
     """The map of one rank with pools of `sizes`. `stage` is its pipeline stage's layers (None: all of them).
 
-    The weights are those of the rank that decides the sizes. The total is the card's own, or the memory free
-    before the load where no card is named. The pools' bytes are exact, the rest as sure as `budget`.
+    `staging_bytes` are HiCache's buffers on the GPU. The weights are those of the rank that decides the sizes. The
+    total is the card's own, or the memory free before the load where no card is named. The pools' bytes are exact,
+    the rest as sure as `budget`.
     """
     pre = int(budget.pre_gib * GIB)
     total = pre if budget.total_gib is None else int(budget.total_gib * GIB)
@@ -108,6 +112,7 @@ def memory_map(
         before.append(Segment("context and communication", total - pre, False, _sure(budget), "before the load"))
     before += _weights(budget, pre)
     pools = pool_bytes(geometry, deployment, profile, sizes, stage)
+    pools[STAGING] = staging_bytes
     segments = [
         *before,
         *(Segment(name, pools[name], True, "exact", _NOTES[name]) for name in CHARGED if pools[name]),
