@@ -72,9 +72,7 @@ def recorded_name(spec: TensorSpec) -> str:
 
 
 def test_the_records_are_all_there() -> None:
-    assert Counter(record["engine"] for record in records()) == {
-        f"sglang-{release}": 393 for release in RELEASES
-    }
+    assert Counter(record["engine"] for record in records()) == {f"sglang-{release}": 393 for release in RELEASES}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -83,9 +81,7 @@ def test_every_tensor_of_every_record(release: str) -> None:
         if record["engine"] != f"sglang-{release}":
             continue
         specs = specs_of(record)
-        ours = {
-            recorded_name(spec): [spec.nbytes, [[spec.count, spec.dtype, list(spec.shape)]]] for spec in specs
-        }
+        ours = {recorded_name(spec): [spec.nbytes, [[spec.count, spec.dtype, list(spec.shape)]]] for spec in specs}
         assert ours == record["tensors"], record["inputs"]
         assert len(ours) == len(specs)
         assert device_bytes(specs) == record["device_total_bytes"]

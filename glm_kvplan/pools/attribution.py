@@ -151,9 +151,7 @@ def _snapshot_parts(
     layers = counts.state_layers(geometry, deployment, profile, stage)
     linear = geometry.linear_attention_in(stage)
     rows = sizes.running_requests + 1
-    yield Part(
-        "draft layer snapshots", (layers - linear) * rows * most * layer, "verify snapshots of the draft layer"
-    )
+    yield Part("draft layer snapshots", (layers - linear) * rows * most * layer, "verify snapshots of the draft layer")
     yield Part(
         "adaptive draft extra",
         linear * rows * (most - drafts) * layer,

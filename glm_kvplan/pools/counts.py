@@ -78,9 +78,7 @@ def snapshots_allocated(deployment: Deployment) -> bool:
 
     Source: mem_cache/kv_cache_configurator.py:1148-1156 at 0.5.21.
     """
-    return draft_tokens(deployment) > 0 and (
-        deployment.disaggregation_mode != "prefill" or decode_pool(deployment)
-    )
+    return draft_tokens(deployment) > 0 and (deployment.disaggregation_mode != "prefill" or decode_pool(deployment))
 
 
 def replay_ring(deployment: Deployment, profile: EngineProfile) -> bool:

@@ -35,7 +35,7 @@ class TensorSpec(NamedTuple):
 
     name: str
     pool: str
-    count: int
+    count: int  # type: ignore[assignment]  # not tuple.count
     dtype: str
     shape: tuple[int, ...]
     place: str  # "device" or "host"
@@ -98,9 +98,7 @@ def index_page_elements(geometry: Geometry, page_size: int, profile: EngineProfi
     return keys * (geometry.index_head_dim + geometry.index_head_dim // QUANT_BLOCK * SCALE_BYTES)
 
 
-def state_shapes(
-    geometry: Geometry, deployment: Deployment
-) -> tuple[tuple[int, int], tuple[int, int, int]]:
+def state_shapes(geometry: Geometry, deployment: Deployment) -> tuple[tuple[int, int], tuple[int, int, int]]:
     """One slot of one KDA layer on one rank: the convolution window's shape and the recurrent state's.
 
     Source: configs/mamba_utils.py:324-369 at 0.5.21.
