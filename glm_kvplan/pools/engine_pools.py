@@ -53,7 +53,7 @@ def check_release(profile: EngineProfile) -> str:
 class EnginePools:
     """The engine's pools on one device, with the interface of `Allocation`."""
 
-    def __init__(self, inputs: PoolInputs, sizes: PoolSizes, device: Device) -> None:
+    def __init__(self, inputs: PoolInputs, device: Device, sizes: PoolSizes) -> None:
         self.inputs, self.sizes, self.device = inputs, sizes, device
         self._tensors: dict[str, list[Any]] = {}
         self._pools: list[Any] = []

@@ -1,0 +1,55 @@
+"""`kvplan pools`: every tensor the engine allocates on one rank."""
+
+from typing import Annotated
+
+import typer
+
+from glm_kvplan.cli.options import Json, read_workload, with_plan
+from glm_kvplan.planner import Plan
+from glm_kvplan.pools.rank import rank_of
+
+WORKLOAD = "Workload"
+
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help="Tokens of one request, where --max-total-tokens fixes no pool. [128k]",
+        rich_help_panel=WORKLOAD,
+    ),
+]
+Concurrency = Annotated[
+    str | None,
+    typer.Option(
+        "--concurrency",
+        help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
+        rich_help_panel=WORKLOAD,
+    ),
+]
+PpRank = Annotated[
+    int | None, typer.Option("--pp-rank", help="Pipeline rank, counted from 0. [the one that takes most]")
+]
+
+
+@with_plan
+def pools(
+    plan: Plan,
+    context: Context = None,
+    concurrency: Concurrency = None,
+    pp_rank: PpRank = None,
+    json: Json = False,
+) -> None:
+    """Every tensor the engine allocates on one rank: shape, dtype, bytes, and whether its budget pays.
+
+    Example: kvplan pools --tp-size 4 --max-total-tokens 1000000 --max-mamba-cache-size 200 --max-running-requests 40
+    """
+    rank = rank_of(plan, read_workload(plan, context, concurrency), pp_rank)
+    if json:
+        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.report.pools_json import pools_document
+
+        print_json(pools_document(rank))
+    else:
+        from glm_kvplan.report.validate_text import render_pools
+
+        render_pools(rank)

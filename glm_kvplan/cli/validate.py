@@ -1,0 +1,114 @@
+"""`kvplan validate`: allocate the pools and confirm the byte counts."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glm_kvplan.cli.options import Json, read_workload, with_plan
+from glm_kvplan.cli.pools import Concurrency, Context, PpRank
+from glm_kvplan.errors import InputError
+from glm_kvplan.planner import Plan
+from glm_kvplan.pools.rank import Rank, rank_of
+from glm_kvplan.pools.validate import Make, Validation
+from glm_kvplan.pools.validate import validate as run
+from glm_kvplan.units import parse_size
+
+_ALLOCATION = "Allocation"
+
+
+@with_plan
+def validate(
+    plan: Plan,
+    device: Annotated[
+        str, typer.Option("--device", help="auto, cuda, cuda:N, cpu or meta.", rich_help_panel=_ALLOCATION)
+    ] = "auto",
+    keep_free: Annotated[
+        str, typer.Option("--keep-free", help="Memory to leave alone: 1GiB, 500MB.", rich_help_panel=_ALLOCATION)
+    ] = "1GiB",
+    scale: Annotated[
+        bool,
+        typer.Option(
+            "--scale", help="Shrink tokens, slots and requests in proportion to fit.", rich_help_panel=_ALLOCATION
+        ),
+    ] = False,
+    no_touch: Annotated[
+        bool, typer.Option("--no-touch", help="Do not fill with zeros.", rich_help_panel=_ALLOCATION)
+    ] = False,
+    engine_classes: Annotated[
+        str | None,
+        typer.Option(
+            "--with", help="sglang: build the engine's own pools.", metavar="PACKAGE", rich_help_panel=_ALLOCATION
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write a Markdown record.", rich_help_panel=_ALLOCATION)
+    ] = None,
+    context: Context = None,
+    concurrency: Concurrency = None,
+    pp_rank: PpRank = None,
+    json: Json = False,
+) -> int:
+    """Allocate one rank's pools for real, and compare what was taken with what was predicted.
+
+    Exit code 0: equal to the byte; 1: not equal; 2: the input cannot be used, or the pools do not fit.
+
+    Example: kvplan validate --device meta --tp-size 4 --max-total-tokens 1000000 --max-mamba-cache-size 200
+    --max-running-requests 40
+    """
+    if report is not None and (report.is_dir() or not report.parent.is_dir()):
+        raise InputError(f"--report {report}: not a file in a directory that exists")
+    rank = rank_of(plan, read_workload(plan, context, concurrency), pp_rank)
+    found = _run(rank, device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
+    if report is not None:
+        from glm_kvplan.report.validate_markdown import markdown
+
+        try:
+            report.write_text(markdown(rank, found), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--report {report}: {error.strerror}") from None
+    if json:
+        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.report.pools_json import validate_document
+
+        print_json(validate_document(rank, found))
+    else:
+        from glm_kvplan.report.validate_text import render_validation
+
+        render_validation(rank, found)
+    return 0 if found.ok else 1
+
+
+def _run(rank: Rank, device: str, keep_free: int, scale: bool, touch: bool, package: str | None) -> Validation:
+    make: Make | None = None
+    built_by = "torch"
+    if package is not None:
+        if package != "sglang":
+            raise InputError(f"--with {package!r} is not known; use sglang")
+        from glm_kvplan.pools.engine_pools import EnginePools, PoolInputs, check_release
+
+        plan = rank.plan
+        built_by = f"sglang {check_release(plan.profile)}"
+        make = partial(EnginePools, PoolInputs(plan.geometry, plan.deployment, plan.profile, rank.stage))
+    from glm_kvplan.report.validate_text import progress_bar
+
+    try:
+        with progress_bar() as (begin, advance):
+            return run(
+                rank.build,
+                rank.sizes,
+                page_size=rank.plan.deployment.page_size,
+                device=device,
+                keep_free=keep_free,
+                scale=scale,
+                touch=touch,
+                begin=begin,
+                progress=advance,
+                make=make,
+                built_by=built_by,
+            )
+    except KeyboardInterrupt:
+        print("kvplan: interrupted; everything was freed", file=sys.stderr)
+        raise
