@@ -4,18 +4,23 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Literal, NamedTuple
 
+from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 
 
 class Change(NamedTuple):
-    """One thing that differs. `nbytes` is what the change adds (or frees) on the fullest rank, 0 where it has none."""
+    """One thing that differs. `nbytes` is what the change adds (or frees) on the fullest rank, 0 where it has none.
 
-    kind: Literal["flag", "unit", "tensor", "rank", "limit"]
+    `why` is the later side's reason, where it has one.
+    """
+
+    kind: Literal["flag", "unit", "tensor", "rank", "limit", "pool", "size"]
     name: str
     before: object
     after: object
-    nbytes: int
+    nbytes: int = 0
+    why: str = ""
 
 
 def changes(a: Plan, b: Plan, workload: Workload) -> tuple[Change, ...]:
@@ -24,7 +29,7 @@ def changes(a: Plan, b: Plan, workload: Workload) -> tuple[Change, ...]:
     found = [
         *_rank(before, after),
         *_tensors(before.largest, after.largest),
-        *_units(before.largest, after.largest),
+        *unit_changes(before.largest.ledgers, after.largest.ledgers),
         *_flags(a, b),
     ]
     return tuple(sorted(found, key=lambda change: -abs(change.nbytes)))
@@ -37,15 +42,16 @@ def _flags(a: Plan, b: Plan) -> Iterable[Change]:
             yield Change("flag", field.name, before, after, 0)
 
 
-def _units(a: RankEstimate, b: RankEstimate) -> Iterable[Change]:
-    before = {ledger.account.name: ledger for ledger in a.ledgers}
-    after = {ledger.account.name: ledger for ledger in b.ledgers}
+def unit_changes(a: Iterable[Ledger], b: Iterable[Ledger]) -> Iterable[Change]:
+    """The ledgers whose unit (a token, a state slot, a request row) costs another number of bytes."""
+    before = {ledger.account.name: ledger for ledger in a}
+    after = {ledger.account.name: ledger for ledger in b}
     for name in {**before, **after}:
         old = before[name].bytes_per_unit if name in before else 0
         new = after[name].bytes_per_unit if name in after else 0
         if old != new:
             unit = (before.get(name) or after[name]).account.unit
-            yield Change("unit", f"{name}, bytes per {unit}", old, new, 0)
+            yield Change("unit", f"{name}, bytes per {unit}", old, new)
 
 
 def _tensors(a: RankEstimate, b: RankEstimate) -> Iterable[Change]:

@@ -1,0 +1,1 @@
+"""Deployment files: read strictly, planned, and held against what their authors expect of them."""

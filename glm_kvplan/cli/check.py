@@ -1,0 +1,78 @@
+"""`kvplan check`: deployment files held against what they expect."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from glm_kvplan.cli.options import Json
+from glm_kvplan.errors import InputError
+
+
+class Format(StrEnum):
+    """What is printed."""
+
+    text = "text"
+    json = "json"
+    github = "github"
+    junit = "junit"
+    sarif = "sarif"
+    markdown = "markdown"
+
+
+def check(
+    context: typer.Context,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Deployment files (docs/check.md), folders with *.kvplan.yaml files in them, or - for stdin.",
+        ),
+    ],
+    format: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.text,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Warnings fail, too, unless the file tolerates them.")
+    ] = False,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="Check every file under this release instead of its own.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="Check every file on this GPU instead of its own.")] = None,
+    json: Json = False,
+) -> int:
+    """Whether deployments start and hold what their files expect. Exit code 0: yes; 1: no; 2: a file is unusable.
+
+    Example: kvplan check deployments/ --format github
+    """
+    if context.obj["launch"] is not None:
+        raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
+    from glm_kvplan.checks.check import check_files, exit_code
+
+    checked = check_files(files, engine=engine, gpu=gpu)
+    code = exit_code(checked, strict)
+    if json or format is Format.json:
+        from glm_kvplan.report import check_json
+        from glm_kvplan.report.json_text import print_json
+
+        print_json(check_json.document(checked, code))
+    elif format is Format.sarif:
+        from glm_kvplan.report import check_sarif
+        from glm_kvplan.report.json_text import print_json
+
+        print_json(check_sarif.document(checked))
+    elif format is Format.junit:
+        from glm_kvplan.report import check_junit
+
+        print(check_junit.text(checked))
+    elif format is Format.github:
+        from glm_kvplan.report import check_github
+
+        print("\n".join(check_github.lines(checked)))
+    elif format is Format.markdown:
+        from glm_kvplan.report import check_markdown
+
+        print("\n".join(check_markdown.lines(checked)))
+    else:
+        from glm_kvplan.report.check_text import render
+
+        render(checked)
+    return code

@@ -1,0 +1,55 @@
+"""`kvplan diff`: what changes between two deployments, engines or GPUs."""
+
+from typing import Annotated
+
+import typer
+
+from glm_kvplan.cli.options import Json
+from glm_kvplan.errors import InputError
+
+
+def diff(
+    context: typer.Context,
+    files: Annotated[
+        list[str], typer.Argument(metavar="A [B]", help="One or two deployment files (docs/check.md); - for stdin.")
+    ],
+    engine: Annotated[
+        list[str] | None, typer.Option("--engine", help="Release of both sides; given twice, of A and of B.")
+    ] = None,
+    gpu: Annotated[
+        list[str] | None, typer.Option("--gpu", help="GPU of both sides; given twice, of A and of B.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """What changes from A to B in resolved flags, pools and limits, the most bytes first.
+
+    Example: kvplan diff plan.kvplan.yaml --engine 0.5.21 --engine 0.5.22
+    """
+    if context.obj["launch"] is not None:
+        raise InputError("kvplan diff reads deployment files; put the launch command into one (launch: ...)")
+    if len(files) > 2:
+        raise InputError(f"{len(files)} files given; kvplan diff compares two")
+    engines, gpus = _pair("--engine", engine), _pair("--gpu", gpu)
+    if len(files) == 1 and engines[0] == engines[1] and gpus[0] == gpus[1]:
+        raise InputError("one file alone: name a second one, or two engines or GPUs (--engine A --engine B)")
+    from glm_kvplan.checks.sides import side_of
+    from glm_kvplan.report.diff_text import document, render
+    from glm_kvplan.sizing.compare_boots import boot_changes
+
+    a = side_of(files[0], engines[0], gpus[0])
+    b = side_of(files[-1], engines[1], gpus[1])
+    found = boot_changes(a, b)
+    if json:
+        from glm_kvplan.report.json_text import print_json
+
+        print_json(document(a, b, found))
+    else:
+        render(a, b, found)
+
+
+def _pair(option: str, values: list[str] | None) -> tuple[str | None, str | None]:
+    if not values:
+        return None, None
+    if len(values) > 2:
+        raise InputError(f"{option} is given {len(values)} times; kvplan diff compares two")
+    return values[0], values[-1]

@@ -1,0 +1,58 @@
+"""`kvplan check --format markdown`: for job summaries and pull request comments."""
+
+from collections.abc import Iterator, Sequence
+
+from glm_kvplan.checks.check import Checked
+from glm_kvplan.checks.findings import Finding
+from glm_kvplan.report.check_words import amount, binding, changes, summary
+from glm_kvplan.report.headline import headline
+
+_MARK = {"holds": "holds", "fails": "**falls short**", "warns": "warning", "tolerated": "tolerated"}
+
+
+def lines(checked: Sequence[Checked]) -> Iterator[str]:
+    """A heading and a table a file, then what falls short in words."""
+    yield "## kvplan check"
+    yield ""
+    yield summary(checked)
+    for one in checked:
+        verdict = "unusable" if one.error is not None else "holds" if one.holds else "falls short"
+        yield ""
+        yield f"### `{one.path.replace('`', '')}`: {verdict}"
+        yield ""
+        if one.error is not None:
+            yield f"line {one.line}: {_plain(one.error)}"
+            continue
+        if one.plan is not None:
+            yield _plain(headline(one.plan))
+            yield ""
+        yield "| expectation | wanted | comes out | |"
+        yield "| --- | ---: | ---: | --- |"
+        for finding in one.found:
+            if finding.wanted is not None:
+                cells = (amount(finding.name, finding.wanted), amount(finding.name, finding.found))
+                yield f"| `{finding.name}` | {' | '.join(map(_plain, cells))} | {_MARK[finding.status]} |"
+        for finding in one.found:
+            yield from _details(finding)
+
+
+def _details(finding: Finding) -> Iterator[str]:
+    if finding.status == "holds":
+        return
+    yield ""
+    if finding.status == "tolerated":
+        yield f"- tolerated, `{finding.name}`: {_plain(finding.note)}"
+    elif finding.wanted is None:
+        yield f"- warning, `{finding.name}`: {_plain(finding.why)}"
+    else:
+        yield f"- `{finding.name}`: {_plain(binding(finding))}"
+        for change in changes(finding):
+            flags, bracket, rest = change.partition(" (")
+            yield f"  - would hold with `{flags}`{bracket}{_plain(rest)}"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown leaves alone: no table cells, emphasis, links or markup of its own."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, f"\\{mark}" if mark not in "<>" else {"<": "&lt;", ">": "&gt;"}[mark])
+    return " ".join(text.split())
