@@ -11,6 +11,9 @@ _COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmM]?)")
 _COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}
 LARGEST_COUNT = 1 << 48
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|KiB|MB|MiB|GB|GiB|B|)")
+_SIZE_FACTOR = {"": 1, "B": 1, "kB": KB, "KiB": KIB, "MB": MB, "MiB": MIB, "GB": GB, "GiB": GIB}
+
 
 def parse_count(text: str, name: str) -> int:
     """A count of tokens or requests as people write it: `131072`, `128k` (times 1024), `1m` (times 1024**2)."""
@@ -24,4 +27,15 @@ def parse_count(text: str, name: str) -> int:
         raise InputError(f"{name}: {text!r} is not a whole number")
     if not 0 < value <= LARGEST_COUNT:
         raise InputError(f"{name}: {text!r} is out of range; it must lie between 1 and 2**48")
+    return int(value)
+
+
+def parse_size(text: str, name: str) -> int:
+    """Bytes as people write them: `1GiB` (2**30), `500MB` (10**6), or a plain number. Raises InputError."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"{name}: {text!r} is not a size; write bytes, or a unit such as 500MB, 2GB or 2GiB")
+    value = float(match[1]) * _SIZE_FACTOR[match[2]]
+    if value > LARGEST_COUNT:
+        raise InputError(f"{name}: {text!r} is out of range; it must be at most 2**48 bytes")
     return int(value)

@@ -78,10 +78,12 @@ def with_given(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_options(command: Callable[..., Any], build: Callable[..., Any]) -> Callable[..., Any]:
     own = list(inspect.signature(command).parameters.values())[1:]
+    # A command's own option wins over an engine flag of that name (--device), which a launch command can still give.
+    shared = [flag for flag in FLAGS if all(flag.name != parameter.name for parameter in own)]
 
     @functools.wraps(command)
     def wrapper(ctx: typer.Context, **values: Any) -> Any:
-        typed = ((flag, values.pop(flag.name)) for flag in FLAGS)
+        typed = ((flag, values.pop(flag.name)) for flag in shared)
         flags = {flag.name: _value(flag, value) for flag, value in typed if value is not None}
         sources = {name: values.pop(name) for name in _SOURCES}
         return command(build(ctx.obj["launch"], flags, **sources), **values)
@@ -90,7 +92,7 @@ def _with_options(command: Callable[..., Any], build: Callable[..., Any]) -> Cal
     parameters = [inspect.Parameter("ctx", keyword, annotation=typer.Context)]
     parameters += [parameter.replace(kind=keyword) for parameter in own]
     parameters += [inspect.Parameter(name, keyword, annotation=a, default=d) for name, (a, d) in _SOURCES.items()]
-    parameters += [inspect.Parameter(flag.name, keyword, annotation=_annotation(flag), default=None) for flag in FLAGS]
+    parameters += [inspect.Parameter(flag.name, keyword, annotation=_annotation(flag), default=None) for flag in shared]
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {}
     return wrapper
