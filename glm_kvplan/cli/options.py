@@ -114,6 +114,8 @@ def build_given(launch_words: list[str] | None, flags: dict[str, Any], *, launch
     if launch is not None and launch_words is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
     command: Any = launch_words
+    if launch_words is not None and len(launch_words) == 1:
+        command = launch_words[0]  # the whole command in quotes: text for the reader to split
     if launch is not None:
         from glm_kvplan.deployment.launch_file import read_launch_file
 
