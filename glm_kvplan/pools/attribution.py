@@ -120,7 +120,7 @@ def _slot_parts(
 ) -> Iterator[Part]:
     layer = _state_layer(geometry, deployment)
     if counts.replay_ring(deployment, profile):
-        layer += replay_ring.layer_bytes(geometry, deployment.linear_attn_tp_size)
+        layer += replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, deployment.linear_attn_tp_size)
     charge = rank.slot_bytes + rank.ring_bytes
     layers = counts.state_layers(geometry, deployment, profile, stage)
     linear = geometry.linear_attention_in(stage)

@@ -86,7 +86,7 @@ def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, st
     )
     scale = layers.largest / max(layers.linear, 1)
     replay = deployment.enable_linear_replayssm_spec and profile.replay_rings
-    ring = layers.linear * replay_ring.layer_bytes(geometry, shards) if replay else 0
+    ring = layers.linear * replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, shards) if replay else 0
 
     requests = deployment.max_running_requests
     if requests is not None:

@@ -163,7 +163,7 @@ def rank_ledgers(
         ledgers.append(draft.ledger(row, key, geometry.num_nextn_predict_layers, tokens))
     ledgers.append(state)
     if counts.replay_ring(deployment, profile):
-        ledgers.append(replay_ring.ledger(geometry, shards, linear, slots))
+        ledgers.append(replay_ring.ledger(geometry, deployment.mamba_conv_dtype, shards, linear, slots))
     elif counts.snapshots_allocated(deployment):
         ledgers.append(verify_snapshot.ledger(state.bytes_per_unit, drafts, rows))
     ledgers.append(compress_tail.ledger(geometry, drafts, full, rows - 1))
