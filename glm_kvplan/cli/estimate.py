@@ -6,27 +6,16 @@ import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.options import Json, read_workload, with_plan
+from glm_kvplan.cli.workload_options import Concurrency, Context
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.estimate import estimate as make_estimate
-
-_WORKLOAD = "Workload"
 
 
 @with_plan
 def estimate(
     plan: Plan,
-    context: Annotated[
-        str | None,
-        typer.Option("--context", help="Tokens of one request: 131072, 128k, 1m. [128k]", rich_help_panel=_WORKLOAD),
-    ] = None,
-    concurrency: Annotated[
-        str | None,
-        typer.Option(
-            "--concurrency",
-            help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
-            rich_help_panel=_WORKLOAD,
-        ),
-    ] = None,
+    context: Context = None,
+    concurrency: Concurrency = None,
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every number's formula, values and source.")] = False,

@@ -8,7 +8,7 @@ from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.ledgers.host import KV_SPLIT
 
 _FULL_POOL = "HybridLinearKVPool.full_kv_pool"
-_STATE_POOL = "HybridReqToTokenPool.mamba_pool"
+_STATE_POOL = "HybridLinearKVPool.mamba_pool"  # the same object as HybridReqToTokenPool.mamba_pool, which builds it
 _TAILS = ("compress_tail_k", "compress_tail_score")
 
 

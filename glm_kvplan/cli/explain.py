@@ -1,0 +1,46 @@
+"""`kvplan explain`: one topic for the current deployment."""
+
+from typing import Annotated
+
+import typer
+
+from glm_kvplan.cli.options import Json, read_workload, with_plan
+from glm_kvplan.cli.workload_options import Concurrency, Context
+from glm_kvplan.explain import topics
+from glm_kvplan.planner import Plan
+
+
+@with_plan
+def explain(
+    plan: Plan,
+    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="One of the topics; none lists them.")] = None,
+    context: Context = None,
+    concurrency: Concurrency = None,
+    json: Json = False,
+) -> None:
+    """Where everything lies, and nine misreadings of these caches, with this deployment's numbers.
+
+    Example: kvplan explain where --enable-hierarchical-cache
+    """
+    if topic is not None:
+        topics.check_topic(topic)
+    found = topics.ground(plan, read_workload(plan, context, concurrency))
+    if json:
+        from glm_kvplan.report import explain_json
+        from glm_kvplan.report.json_text import print_json
+
+        if topic is None:
+            print_json(explain_json.topics_document(topics.TITLES))
+        elif topic == topics.WHERE:
+            print_json(explain_json.where_document(plan, topics.places(found)))
+        else:
+            print_json(explain_json.document(plan, topic, topics.explain(found, topic)))
+        return
+    from glm_kvplan.report import explain_text
+
+    if topic is None:
+        explain_text.render_topics(topics.TITLES)
+    elif topic == topics.WHERE:
+        explain_text.render_where(plan, topics.places(found))
+    else:
+        explain_text.render(plan, topics.explain(found, topic))
