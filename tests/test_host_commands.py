@@ -122,6 +122,7 @@ def test_a_size_per_rank_against_a_pod(capsys: pytest.CaptureFixture[str]) -> No
     assert 400 * 10**9 < host["bytes_by_host"][0] < 401 * 10**9
     assert host["fit"]["spare_bytes"] == 246 * GIB - host["bytes_by_host"][0]
     assert host["fit"]["largest_size"] == 66
+    assert host["certainty"] == "estimated"
     assert "size_is_per_rank" in [hazard["kind"] for hazard in host["hazards"]]
 
 
@@ -156,7 +157,7 @@ def test_the_slots_named_level_the_tiers(
 
 
 def test_estimate_takes_its_own_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    """64 requests of 128K over 8 workers: 8 x 131,072 tokens and 40 slots a rank; twice that and one more on the host."""
+    """64 requests of 128K over 8 workers: 8 x 131,072 tokens, 40 slots a rank; twice that and one more on the host."""
     layout = ("--tp-size", "8", "--dp-size", "8", "--enable-dp-attention", "--enable-hierarchical-cache")
     found = answer(capsys, "estimate", *layout, "--context", "128k", "--concurrency", "64")
     kv_pool, mamba = found["host"]["stages"][0]["pools"]

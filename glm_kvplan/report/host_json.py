@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # most answers have no host pools
     from glm_kvplan.sizing.host_fit import HostFit
 
 
-def host_document(answer: "HostAnswer | None") -> dict[str, Any] | None:
-    """The `host` of an answer; None where HiCache is off."""
+def host_document(answer: "HostAnswer | None", certainty: str = "exact") -> dict[str, Any] | None:
+    """The `host` of an answer, as sure as the device pools' sizes are; None where HiCache is off."""
     if answer is None:
         return None
     return {
@@ -29,7 +29,7 @@ def host_document(answer: "HostAnswer | None") -> dict[str, Any] | None:
         "balance": None if answer.balance is None else _balance(answer.balance),
         "level": None if answer.level is None else _level(answer.level),
         "hazards": [hazard._asdict() for hazard in answer.hazards],
-        "certainty": "exact",
+        "certainty": certainty,
     }
 
 

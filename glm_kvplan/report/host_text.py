@@ -14,12 +14,17 @@ _HOLDS = {"kv": "tokens", "mamba": "slots", "indexer": "tokens"}
 _UNIT = {"kv": "token", "mamba": "slot", "indexer": "token"}
 
 
-def render_host(answer: HostAnswer) -> None:
-    """Print the host pools of the fullest rank and host, and everything that speaks for or against them."""
+def render_host(answer: HostAnswer, *, estimated: bool = False) -> None:
+    """Print the host pools of the fullest rank and host, and everything that speaks for or against them.
+
+    `estimated`: the device pools they follow are.
+    """
     out = console()
     out.print()
     out.print(Text("Host memory (HiCache)", style="bold"))
     out.print(Text(how_sized(answer)))
+    if estimated:
+        out.print(Text("~ the device pools' sizes are estimated, and with them these"))
     out.print(_pool_table(answer))
     if answer.packed_layers:
         out.print(Text(f"the draft's layers are packed into these pools: {answer.packed_layers} of KV's layers"))

@@ -52,7 +52,7 @@ def document(plan: Plan, answer: Boot, priced: list[Price] | None) -> dict[str, 
         "items": [item._asdict() for item in answer.needs.items],
     }
     found["headroom"] = answer.headroom._asdict()
-    found["host"] = host_document(answer.host)
+    found["host"] = host_document(answer.host, found["certainty"])
     stage = answer.stages[answer.stage]
     overrun = decode_overrun(plan.geometry, plan.deployment, plan.profile, solution.sizes, stage)
     found["decode_overrun"] = overrun_document(overrun)

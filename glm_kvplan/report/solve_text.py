@@ -52,7 +52,7 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     stage = answer.stages[answer.stage]
     render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.solution.sizes, stage))
     if answer.host is not None:
-        render_host(answer.host)
+        render_host(answer.host, estimated=estimated)
     if priced is not None:
         out.print(_price_table(priced))
 
