@@ -1,16 +1,11 @@
 """Allocation and its measures, on the meta device and on the CPU; the GPU tests skip where there is none."""
 
-import json
-import os
-import subprocess
-import sys
 import weakref
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from test_pools import GEOMETRY, deployment_of, records, specs_of
+from test_pools import GEOMETRY, records, specs_of
 
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.units import MIB
 
-# The caching allocator of torch (c10/cuda/CUDACachingAllocator: block, small and large segment sizes).
+# The caching allocator of torch: its block and segment sizes (c10/core/AllocatorConfig.h of torch 2.13).
 CUDA_BLOCK = 512
 CUDA_SMALL, CUDA_SMALL_SEGMENT = 1 * MIB, 2 * MIB
 CUDA_LARGE, CUDA_LARGE_SEGMENT = 10 * MIB, 20 * MIB

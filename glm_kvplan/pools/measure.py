@@ -57,7 +57,7 @@ class Meter:
             gone,
             gone - own,
             abs(gone - own) <= granularity,
-            f"pages at the ends of a tensor, 2 MiB a tensor at most: {granularity} bytes",
+            f"pages at the ends of a tensor, 2 MiB a tensor at most: {granularity:,} B",
         )
 
     def _read_cuda(self, specs: tuple[TensorSpec, ...], own: int) -> tuple[Measure, ...]:

@@ -24,7 +24,7 @@ class CudaBounds(NamedTuple):
 
 
 def cuda_bounds(specs: Iterable[TensorSpec]) -> CudaBounds:
-    """Bounds from the allocator's rules alone (c10/cuda/CUDACachingAllocator.cpp of torch 2.4 to 2.13)."""
+    """Bounds from the allocator's rules alone (c10/core/AllocatorConfig.h of torch 2.13)."""
     allocated = slack = small = middle = large = large_count = 0
     for nbytes in _tensor_bytes(specs):
         block = _up(nbytes, CUDA_BLOCK)
