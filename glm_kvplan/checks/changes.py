@@ -3,6 +3,7 @@
 from collections.abc import Set
 
 from glm_kvplan.checks.deployment_file import Expectations
+from glm_kvplan.checks.kinds import EXPECTATIONS
 from glm_kvplan.checks.knobs import KNOBS
 from glm_kvplan.checks.search import SERVES, Change, Search
 from glm_kvplan.planner import Plan
@@ -19,10 +20,10 @@ def smallest_changes(
     `holding` are the expectations that hold now. Every change has been solved, memory to serve from included; none is
     extrapolated. Empty where no single knob helps.
     """
-    kept = set(holding) - {target, "boots", "host_memory"}
+    kept = [name for name in EXPECTATIONS if name in holding and name not in (target, "boots", "host_memory")]
     if answer.headroom is not None and answer.headroom.verdict != "short":
-        kept.add(SERVES)
-    search = Search(plan, given, expect, answer, target, kept)
+        kept.append(SERVES)
+    search = Search(plan, given, expect, answer, target, tuple(kept))
     found: list[Change] = []
     for knob in KNOBS:
         for change in knob(search):

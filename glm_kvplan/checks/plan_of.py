@@ -9,6 +9,7 @@ from glm_kvplan.checks.positions import PlacedError
 from glm_kvplan.deployment.command import LaunchCommand, read_launch_command
 from glm_kvplan.deployment.launch_file import with_config_file
 from glm_kvplan.deployment.manifest import Container, is_manifest, read_manifest
+from glm_kvplan.deployment.model_name import refuse_other_model
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan, plan
@@ -64,6 +65,11 @@ def _model(file: DeploymentFile, name: str) -> str:
     found = _beside(file, name)
     if found == name and (name.startswith((".", "~")) or name.endswith(".json")) and not Path(name).exists():
         raise file.error(f"model {name}: no such file or directory", "model")
+    if not Path(found).exists():
+        try:
+            refuse_other_model(name)
+        except InputError as error:
+            raise file.error(str(error), "model") from None
     return found
 
 

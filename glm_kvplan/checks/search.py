@@ -1,6 +1,6 @@
 """One deployment with one thing changed: what then comes of its expectations."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ class Search:
     expect: Expectations
     answer: Boot
     target: str
-    kept: Set[str]
+    kept: tuple[str, ...]
 
     def judged(self, change: Change) -> dict[str, Judgement] | None:
         """What comes of the deployment with one change; None where the engine refuses it."""

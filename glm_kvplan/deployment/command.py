@@ -30,6 +30,9 @@ MEMORY_ENVIRONMENT = (
     "SGLANG_ENABLE_PP_SPEC",
     "SGLANG_PP_LAYER_PARTITION",
     "SGLANG_ENABLE_POST_CAPTURE_KV_SIZING",
+    "SGLANG_USE_AITER",
+    "SGLANG_AITER_HONOR_EXPLICIT_MEM_FRACTION",
+    "SGLANG_DSA_HIP_DISABLE_PRESHUFFLE",
 )
 # Flags that take or free GPU memory outside the pools planned here: accepted, and said so.
 _OTHER_MEMORY = frozenset(
