@@ -14,11 +14,14 @@ COMMANDS = {
     "estimate": "What the caches cost: per token, per state slot, per request, per rank and in total.",
     "solve": "What the engine will size on this GPU, which limit binds, and what stays free.",
     "advise": "Which flags serve a workload on this GPU and layout, proved by solving them.",
+    "check": "Deployment files held against what they expect: for CI.",
+    "diff": "What changes between two deployments, engines or GPUs, in bytes.",
     "explain": "Where everything lies, and nine misreadings, with this deployment's numbers.",
     "model": "The checkpoint's geometry: layers by kind, row widths, state shapes.",
     "resolve": "Every flag that touches memory: its value, and why it has it.",
     "engines": "The engine releases kvplan knows, and what differs between them in bytes.",
     "gpus": "The GPUs kvplan knows.",
+    "schema": "The JSON Schema of the deployment file, for editors.",
 }
 
 
