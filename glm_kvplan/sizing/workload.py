@@ -188,7 +188,9 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     limit = min(bounds, key=lambda name: bounds[name])
     most = max(0, bounds[limit])
     fits = 0 if sizes.tokens <= demand.contexts.longest else most
-    if fits and demand.contexts.tokens(most, page, reserve) > sizes.tokens:
+    if fits and len(demand.contexts.lengths) == 1:
+        fits = min(most, sizes.tokens // demand.contexts.tokens(1, page, reserve))
+    elif fits and demand.contexts.tokens(most, page, reserve) > sizes.tokens:
         low, high = 0, most
         while high - low > 1:
             middle = (low + high) // 2

@@ -1,0 +1,245 @@
+"""`kvplan sweep`: a deployment over any axes."""
+
+import os
+import sys
+from collections.abc import Iterable
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from glm_kvplan.cli.memory_options import AvailableGib, Checkpoint, DraftWeightsGib, PreGib, WeightsGib
+from glm_kvplan.cli.options import with_given
+from glm_kvplan.errors import InputError
+from glm_kvplan.planner import Given
+from glm_kvplan.sizing.boot import MemoryGiven
+from glm_kvplan.sizing.workload import parse_contexts
+from glm_kvplan.sweep.axes import read_axis
+from glm_kvplan.sweep.frontier import context_axis, frontier
+from glm_kvplan.sweep.order import read_order
+from glm_kvplan.sweep.points import Row, Sweep, Workload
+from glm_kvplan.sweep.where import read_where
+from glm_kvplan.units import parse_count
+
+_PANEL, _ROWS = "Workload", "Sweep"
+_FORMATS = ("table", "csv", "jsonl", "parquet")
+_SHOWN = 40  # rows of a table
+# Axes along which a rank's weights change, so that a reading of memory holds at one of their values only.
+_MOVES_WEIGHTS = frozenset(
+    (
+        *("tp_size", "pp_size", "dp_size", "attn_dp_size", "enable_dp_attention", "enable_dp_lm_head"),
+        *("ep_size", "moe_dp_size", "moe_a2a_backend", "moe_dense_tp_size"),
+        *("speculative_algorithm", "language_only", "gpu"),
+    )
+)
+
+
+@with_given
+def sweep(
+    given: Given,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--over",
+            help="An axis, NAME=VALUES; repeat it for a product, the last one fastest. NAME: a flag, engine, gpu, "
+            "context, concurrency, checkpoint, pre_gib, ... VALUES: 1,2,4 or 8k..1m:x2 or 0.70..0.90:0.02 (ends "
+            "included; 8k is 8 * 1024) or on,off; none takes a flag back.",
+            metavar="NAME=VALUES",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            help='Keep these rows: "max_running_requests >= 64 and free_gib > 10". Names are columns: what the engine '
+            "sizes; a flag of the same name is given_NAME.",
+            metavar="EXPRESSION",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None, typer.Option("--sort", help="Order by a column.", metavar="COL[:desc]", rich_help_panel=_ROWS)
+    ] = None,
+    best: Annotated[
+        int | None,
+        typer.Option(
+            "--best",
+            min=1,
+            help="The first N in order of --sort; of served:desc where that is left out.",
+            metavar="N",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="Stop after N rows. [40 in a table]", metavar="N", rich_help_panel=_ROWS),
+    ] = None,
+    pareto: Annotated[
+        str | None,
+        typer.Option(
+            "--frontier",
+            help="context,concurrency: for each context the most requests that fit at once and what limits them; only "
+            "rows that no other beats. Contexts double from 1k on where no axis says them.",
+            metavar="context,concurrency",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="table, csv, jsonl, or parquet (needs pyarrow). Left out: by the name of -o, or table.",
+            metavar="NAME",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write to this file.", metavar="FILE", rich_help_panel=_ROWS)
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            "--context",
+            help="Context lengths to serve: 128k, a mix 0.8:8k,0.2:128k, or a histogram file.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    concurrency: Annotated[
+        str | None,
+        typer.Option(
+            "--concurrency", help="Requests to serve at once; all that fit where left out.", rich_help_panel=_PANEL
+        ),
+    ] = None,
+    checkpoints: Annotated[
+        int,
+        typer.Option(
+            "--checkpoints", min=0, help="Shared-prefix states to keep per conversation.", rich_help_panel=_PANEL
+        ),
+    ] = 0,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            help="Longest prompt, for the headroom; the longest admitted where left out.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None,
+    pre_gib: PreGib = None,
+    available_gib: AvailableGib = None,
+    weights_gib: WeightsGib = None,
+    draft_weights_gib: DraftWeightsGib = None,
+    checkpoint: Checkpoint = None,
+) -> None:
+    """A deployment over any axes: what the engine sizes at every point, and why it refuses where it does.
+
+    Example: kvplan sweep --gpu b200 --tp-size 4 --over mem_fraction_static=0.70..0.90:0.05 --over engine=0.5.21,0.5.23
+    """
+    form = _format(form, output)
+    axes = [read_axis(text) for text in over or []]
+    if pareto is not None:
+        _check_frontier(pareto, concurrency, [axis.name for axis in axes], (sort, best))
+        if not any(axis.name == "context" for axis in axes):
+            axes.append(context_axis(given, axes))
+    if not axes:
+        raise InputError("give at least one axis, such as --over mem_fraction_static=0.70..0.90:0.02")
+    points = Sweep(
+        given,
+        axes,
+        MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint),
+        Workload(
+            None if context is None else parse_contexts(context),
+            None if concurrency is None else parse_count(concurrency, "--concurrency"),
+            checkpoints,
+            None if prompt is None else parse_count(prompt, "--prompt"),
+        ),
+    )
+    keep = None if where is None else read_where(where, points.columns)
+    order = read_order(sort or "served:desc", points.columns)
+    for note in (*given.notes, *_notes(points)):
+        print(f"kvplan: note: {note}", file=sys.stderr)
+
+    from glm_kvplan.report.sweep_progress import progress
+
+    rows: Iterable[Row] = progress(points, len(points))
+    if keep is not None:
+        rows = filter(keep, rows)
+    if pareto is not None:
+        rows = frontier(points, rows)
+    elif best is not None:
+        rows = order.best(rows, best)
+    elif sort is not None:
+        rows = order.sorted(rows)
+    try:
+        _write(points, rows, form, output, limit, pareto is not None)
+    except BrokenPipeError:  # the reader has left, and what is still buffered has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, limit: int | None, front: bool) -> None:
+    from glm_kvplan.report.sweep_file import destination
+
+    if form == "table":
+        from rich.console import Console
+
+        from glm_kvplan.report.sweep_table import render
+
+        most = _SHOWN if limit is None else limit
+        held = list(islice(rows, most + 1))
+        more = f"the first {most:,} rows of {len(points):,} points; --limit shows more, --format csv all"
+        with destination(output) as stream:
+            out = Console(file=stream, highlight=False) if output else None
+            render(
+                points.given, points.columns, held[:most], of_frontier=front, more=more if held[most:] else "", out=out
+            )
+        return
+    if limit is not None:
+        rows = islice(rows, limit)
+    write: Any
+    if form == "csv":
+        from glm_kvplan.report.sweep_csv import write
+    elif form == "jsonl":
+        from glm_kvplan.report.sweep_jsonl import write
+    else:
+        from glm_kvplan.report.sweep_parquet import write
+    with destination(output, binary=form == "parquet") as stream:
+        write(points.columns, rows, stream)
+
+
+def _notes(points: Sweep) -> list[str]:
+    """What was read on one layout and is taken for others."""
+    moved = [axis.name for axis in points.axes if axis.name in _MOVES_WEIGHTS]
+    swept = {axis.name for axis in points.axes}
+    read = [
+        name
+        for name, value in points.memory._asdict().items()
+        if value is not None and name in ("available_gib", "weights_gib") and name not in swept
+    ]
+    if not moved or not read:
+        return []
+    return [f"{', '.join(read)} is taken as it is at every point, though {', '.join(moved)} moves the weights"]
+
+
+def _format(form: str | None, output: str | None) -> str:
+    """The output's form: as asked for, or by the file's name."""
+    named = (output or "").rpartition(".")[2].lower()
+    if form is None:
+        form = named if named in _FORMATS else "table"
+    if form not in _FORMATS:
+        raise InputError(f"--format {form[:40]!r}: there are {', '.join(_FORMATS)}")
+    if form == "parquet":
+        from glm_kvplan.report.sweep_parquet import check_installed
+
+        if output in (None, "-"):
+            raise InputError("--format parquet writes a file: add -o FILE.parquet")
+        check_installed()
+    return form
+
+
+def _check_frontier(pareto: str, concurrency: str | None, axes: list[str], ordered: tuple[object, ...]) -> None:
+    if [part.strip() for part in pareto.split(",")] != ["context", "concurrency"]:
+        raise InputError(f"--frontier {pareto[:60]!r}: write context,concurrency")
+    if concurrency is not None or "concurrency" in axes:
+        raise InputError("--frontier finds the most requests at once: leave concurrency out")
+    if any(ordered):
+        raise InputError("--frontier has an order of its own: leave --sort and --best out")

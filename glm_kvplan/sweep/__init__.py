@@ -1,0 +1,1 @@
+"""Many deployments at once: axes, their points, and what to keep of them."""
