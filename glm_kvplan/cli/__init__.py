@@ -5,49 +5,76 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from glm_kvplan.errors import KvplanError
 
-# name: what `kvplan --help` says of it. The function is `glm_kvplan.cli.<name>.<name>`.
-COMMANDS = {
-    "estimate": "What the caches cost: per token, per state slot, per request, per rank and in total.",
-    "solve": "What the engine will size on this GPU, which limit binds, and what stays free.",
-    "advise": "Which flags serve a workload on this GPU and layout, proved by solving them.",
-    "report": "One page that shows a plan to people: map, frontier, prices, flags, formulas.",
-    "check": "Deployment files held against what they expect: for CI.",
-    "diff": "What changes between two deployments, engines or GPUs, in bytes.",
-    "pools": "Every tensor the engine allocates on one rank: shape, dtype, bytes, and who pays.",
-    "validate": "Allocate the pools on a GPU, the CPU or torch's meta device, and compare to the byte.",
-    "reconcile": "A boot log or a running server, held against the plan: every number explained or not.",
-    "explain": "Where everything lies, and nine misreadings, with this deployment's numbers.",
-    "sweep": "A deployment over any axes: what the engine sizes at every point, and the best of them.",
-    "model": "The checkpoint's geometry: layers by kind, row widths, state shapes.",
-    "resolve": "Every flag that touches memory: its value, and why it has it.",
-    "engines": "The engine releases kvplan knows, and what differs between them in bytes.",
-    "gpus": "The GPUs kvplan knows.",
-    "schema": "The JSON Schema of the deployment file, for editors.",
+_CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
+
+# By what they are for; name: what `kvplan --help` says of it. The function is `glm_kvplan.cli.<name>.<name>`.
+PANELS = {
+    "Plan": {
+        "estimate": "What the caches cost: per token, slot and request, and in total.",
+        "solve": "What the engine will size on a GPU, what binds, what stays free.",
+        "advise": "Flags that serve a workload, proved by solving them.",
+        "sweep": "A deployment over any axes: every point sized, and the best.",
+        "report": "One page that shows a plan to people; or one chart.",
+    },
+    "Hold against reality": {
+        "check": "Deployment files against what they expect: for CI.",
+        "diff": "What changes between two deployments, releases or GPUs.",
+        "reconcile": "A boot log or a running server against the plan.",
+        "validate": "Allocate the pools, and compare to the byte.",
+    },
+    "Understand": {
+        "explain": "Where everything lies, and nine misreadings, in your numbers.",
+        "resolve": "Every flag that touches memory: its value, and why.",
+        "pools": "Every tensor of one rank: shape, dtype, bytes, who pays.",
+        "model": "The checkpoint's geometry: layers, row widths, state shapes.",
+        "engines": "The SGLang releases kvplan knows, and what differs in bytes.",
+        "gpus": "The GPUs kvplan knows.",
+        "schema": "The JSON Schema of the deployment file, for editors.",
+    },
 }
+COMMANDS = {name: text for commands in PANELS.values() for name, text in commands.items()}
+
+
+class _Command(TyperCommand):
+    """A command whose help is ours: plain, and as wide as the terminal."""
+
+    def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
+        from glm_kvplan.cli.help import command_help
+
+        return command_help(self, ctx, every_flag=self.name == "resolve")
 
 
 class _Commands(TyperGroup):
     """Looks a command up by name and imports its module only then."""
 
+    def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
+        from glm_kvplan.cli.help import group_help
+
+        return group_help(PANELS, self, ctx)
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        ctx.meta[_CALLED] = args[0]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
         if cmd_name not in COMMANDS:
             return None
-        if ctx.resilient_parsing or "--help" in sys.argv[1:2]:
-            return typer.main.get_command(_app_of(cmd_name, lambda: None))
+        if ctx.resilient_parsing and ctx.meta.get(_CALLED) != cmd_name:
+            return typer.main.get_command(_app_of(cmd_name, lambda: None))  # a shell that completes names
         module = import_module(f"glm_kvplan.cli.{cmd_name}")
         return typer.main.get_command(_app_of(cmd_name, getattr(module, cmd_name)))
 
 
 def _app_of(name: str, function: Any) -> typer.Typer:
     app = typer.Typer(add_completion=False)
-    app.command(name, short_help=COMMANDS[name])(function)
+    app.command(name, cls=_Command, short_help=COMMANDS[name])(function)
     return app
 
 
@@ -62,9 +89,7 @@ def _version(wanted: bool) -> None:
 app = typer.Typer(
     cls=_Commands,
     name="kvplan",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Exact cache-memory planner for GLM-5.3-Flash on SGLang.",
 )
 
 
@@ -74,13 +99,15 @@ def kvplan(
 ) -> None:
     """Exact cache-memory planner for GLM-5.3-Flash on SGLang.
 
-    Put `kvplan estimate --` in front of a launch command to see what its caches cost.
+    Put `kvplan solve --gpu NAME --` in front of your launch command to see what the server will hold.
+
+    Example: kvplan solve --gpu b200 -- sglang serve --model-path zai-org/GLM-5.3-Flash --tp 4
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run `kvplan`. Exit code 0: answered; 1: answered, and the answer is no; 2: the input cannot be used."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     ours, launch = words, None
     if "--" in words:
         at = words.index("--")

@@ -50,6 +50,8 @@ def advise(
 ) -> int:
     """Which flags serve a workload on this GPU and layout, proved by solving them.
 
+    Exit code 1: no flags do; the nearest layouts that would are listed.
+
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """
     given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)

@@ -23,6 +23,8 @@ def estimate(
 ) -> int:
     """What the caches cost: per token, per state slot, per request, per rank and in total.
 
+    No GPU is asked and no memory is measured: these are the bytes that shapes need.
+
     Example: kvplan estimate --tp-size 8 --dp-size 8 --enable-dp-attention --kv-cache-dtype fp8_e4m3
     --context 128k --concurrency 64
     """

@@ -13,7 +13,12 @@ from glm_kvplan.planner import Plan
 @with_plan
 def explain(
     plan: Plan,
-    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="One of the topics; none lists them.")] = None,
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC]", help="One of the topics; none lists them.", autocompletion=lambda: [*topics.TITLES]
+        ),
+    ] = None,
     context: Context = None,
     concurrency: Concurrency = None,
     json: Json = False,

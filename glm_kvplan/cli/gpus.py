@@ -5,7 +5,10 @@ from glm_kvplan.engine.gpu import find_gpu, known_gpus
 
 
 def gpus(json: Json = False) -> None:
-    """The GPUs kvplan knows: memory as the driver reports it, compute capability, where that was read."""
+    """The GPUs kvplan knows: memory as the driver reports it, compute capability, where that was read.
+
+    Example: kvplan gpus
+    """
     cards = [find_gpu(name) for name in known_gpus()]
     if json:
         from dataclasses import asdict

@@ -10,7 +10,8 @@ import typer
 
 from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
-from glm_kvplan.engine.profile import BASELINE, installed_release, load_profile
+from glm_kvplan.engine.gpu import known_gpus
+from glm_kvplan.engine.profile import BASELINE, installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Given, Plan, given
 from glm_kvplan.sizing.estimate import Workload, default_workload
@@ -32,7 +33,11 @@ Revision = Annotated[str | None, typer.Option("--revision", help="Revision on th
 Engine = Annotated[
     str,
     typer.Option(
-        "--engine", help="SGLang release, `installed`, or a profile file (see `kvplan engines`).", rich_help_panel=_WHAT
+        "--engine",
+        help="SGLang release, `installed`, or a profile file (see `kvplan engines`).",
+        rich_help_panel=_WHAT,
+        metavar="RELEASE",
+        autocompletion=releases,
     ),
 ]
 GpuName = Annotated[
@@ -41,6 +46,8 @@ GpuName = Annotated[
         "--gpu",
         help="GPU name, NAME:MIB, or `local` (see `kvplan gpus`). Default: an H200 is assumed.",
         rich_help_panel=_WHAT,
+        metavar="NAME",
+        autocompletion=known_gpus,
     ),
 ]
 Launch = Annotated[

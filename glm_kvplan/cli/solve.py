@@ -31,6 +31,11 @@ def solve(
 ) -> int:
     """What the engine will size on this GPU, which limit binds, and what stays free.
 
+    With the two readings of a boot log (--pre-gib, --available-gib) the answer is the engine's own integers; without
+    them the weights are estimated, and the answer says by how much it may be off.
+
+    Exit code 1: the engine refuses to start so, or the host pools do not fit.
+
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """
     given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)

@@ -203,7 +203,7 @@ _MEMORY = (
     _flag("mm_feature_transport", "str", "image features; cuda_ipc reserves 1 GiB", choices="cpu cuda_ipc cuda_vmm"),
     _flag("keep_mm_feature_on_device", "flag", "image features stay on the GPU (0.5.20)"),
     _flag("json_model_override_args", "json", "keys laid over the model's config.json"),
-    _flag("device", "str", "cuda, xpu, npu, ...; found by the engine when left out"),
+    _flag("device", "str", "kind of device (cuda, xpu, npu, ...); found by the engine when left out"),
 )
 _ROLES = (
     _flag("disaggregation_mode", "str", "this server's role", choices="null prefill decode"),
