@@ -18,39 +18,48 @@ class Headroom(NamedTuple):
     message: str
 
 
+def judge(free: int, needs: Transients) -> tuple[str, str]:
+    """The verdict on `free` bytes that serving can take, and what decides it: pools, prompt, error, batch, nothing."""
+    if free < 0:
+        return "short", "pools"
+    needed, unsure = needs.nbytes, needs.unsure_bytes
+    if free < needed - unsure:
+        return "short", "prompt"
+    if free < needed + unsure:
+        return "tight", "error"
+    if needs.largest_context is not None and needs.largest_context < needs.pool_tokens:
+        return "tight", "batch"
+    return "fits", "nothing"
+
+
 def headroom(memory: MemoryMap, needs: Transients) -> Headroom:
     """Compare what stays free with what serving needs, and say plainly what would happen."""
     free, needed, unsure = memory.usable, needs.nbytes, needs.unsure_bytes
-    have = f"{free / GIB:.1f} GiB stay free"
-    if free < 0:
-        over = -free / GIB
-        return Headroom(
-            "short", free, needed,
-            f"the pools with what the budget does not charge take {over:.1f} GiB more than there is: the server "
-            "dies while it allocates them; lower --mem-fraction-static",
-        )  # fmt: skip
+    verdict, decided_by = judge(free, needs)
+    have, prompt = f"{free / GIB:.1f} GiB stay free", f"{needs.prompt_tokens:,}"
     want = ", ".join(f"{item.name} ~{item.nbytes / GIB:.1f}" for item in needs.items)
-    if free < needed - unsure:
-        return Headroom(
-            "short", free, needed,
-            f"the pools fit, but the first prompt of {needs.prompt_tokens:,} tokens dies: {have}, it needs "
-            f"~{needed / GIB:.1f} GiB ({want}); lower --mem-fraction-static or --chunked-prefill-size",
-        )  # fmt: skip
-    if free < needed + unsure:
-        return Headroom(
-            "tight", free, needed,
-            f"{have} and a prompt of {needs.prompt_tokens:,} tokens needs ~{needed / GIB:.1f} GiB ({want}), which "
-            f"is estimated to {unsure / GIB:.1f} GiB: lower --mem-fraction-static or --chunked-prefill-size to be safe",
-        )  # fmt: skip
-    limit = needs.largest_context
-    if limit is not None and limit < needs.pool_tokens:
-        return Headroom(
-            "tight", free, needed,
-            f"{have}: one prompt of {needs.prompt_tokens:,} tokens fits, but a prefill batch whose contexts add up to "
-            f"more than {limit:,} tokens (cached prefixes count; the pool holds {needs.pool_tokens:,}) dies, because "
-            "this release does not bound the indexer's logits; lower --chunked-prefill-size or take a later release",
-        )  # fmt: skip
-    return Headroom(
-        "fits", free, needed,
-        f"{have}, serving a prompt of {needs.prompt_tokens:,} tokens needs ~{needed / GIB:.1f} GiB ({want})",
-    )  # fmt: skip
+    if decided_by == "pools":
+        message = (
+            f"the pools with what the budget does not charge take {-free / GIB:.1f} GiB more than there is: the server "
+            "dies while it allocates them; lower --mem-fraction-static"
+        )
+    elif decided_by == "prompt":
+        message = (
+            f"the pools fit, but the first prompt of {prompt} tokens dies: {have}, it needs "
+            f"~{needed / GIB:.1f} GiB ({want}); lower --mem-fraction-static or --chunked-prefill-size"
+        )
+    elif decided_by == "error":
+        message = (
+            f"{have} and a prompt of {prompt} tokens needs ~{needed / GIB:.1f} GiB ({want}), which "
+            f"is estimated to {unsure / GIB:.1f} GiB: lower --mem-fraction-static or --chunked-prefill-size to be safe"
+        )
+    elif decided_by == "batch":
+        message = (
+            f"{have}: one prompt of {prompt} tokens fits, but a prefill batch whose contexts add up to "
+            f"more than {needs.largest_context:,} tokens (cached prefixes count; the pool holds "
+            f"{needs.pool_tokens:,}) dies, because this release does not bound the indexer's logits; "
+            "lower --chunked-prefill-size or take a later release"
+        )
+    else:
+        message = f"{have}, serving a prompt of {prompt} tokens needs ~{needed / GIB:.1f} GiB ({want})"
+    return Headroom(verdict, free, needed, message)

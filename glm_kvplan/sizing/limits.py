@@ -30,53 +30,76 @@ def limits(solution: Solution) -> Limits:
     costs = solution.costs
     slot = costs.slot_bytes + costs.ring_bytes
     return Limits(
-        tuple(sorted(_token_limits(solution), key=lambda limit: limit.value)),
-        tuple(sorted(_request_limits(solution), key=lambda limit: limit.value)),
+        _limits(_token_bounds(solution), solution),
+        _limits(_request_bounds(solution), solution),
         _slot_limit(solution),
         slot / costs.cell_bytes if costs.cell_bytes else float("inf"),
     )
 
 
-def _token_limits(solution: Solution) -> list[Limit]:
+def _limits(bounds: list[tuple[str, int]], solution: Solution) -> tuple[Limit, ...]:
+    return tuple(Limit(name, value, _text(name, value, solution)) for name, value in sorted(bounds, key=_value))
+
+
+def binding(solution: Solution) -> tuple[str, str]:
+    """Names of what binds the tokens and the requests: the first of `limits`, without their words."""
+    tokens, requests = _token_bounds(solution), _request_bounds(solution)
+    return min(tokens, key=_value)[0], min(requests, key=_value)[0]
+
+
+def _value(bound: tuple[str, int]) -> int:
+    return bound[1]
+
+
+def _token_bounds(solution: Solution) -> list[tuple[str, int]]:
     costs, page = solution.costs, solution.costs.page_size
-    found = [
-        Limit(
-            "memory",
-            solution.token_capacity,
-            f"{solution.token_budget_bytes:,} B left // {costs.cell_bytes:,} B a token, in pages of {page}",
-        )
-    ]
-    cap = costs.max_total_tokens
-    if cap is not None:
-        found.append(Limit("max_total_tokens", cap // page * page, f"the user's cap of {cap:,}, in pages of {page}"))
-    if solution.tokens < min(limit.value for limit in found):
-        found.append(Limit("pipeline stages", solution.tokens, "another stage holds fewer tokens"))
+    found = [("memory", solution.token_capacity)]
+    if costs.max_total_tokens is not None:
+        found.append(("max_total_tokens", costs.max_total_tokens // page * page))
+    if solution.tokens < min(value for _, value in found):
+        found.append(("pipeline stages", solution.tokens))
     return found
 
 
-def _request_limits(solution: Solution) -> list[Limit]:
+def _request_bounds(solution: Solution) -> list[tuple[str, int]]:
     costs, tokens = solution.costs, solution.tokens
-    if costs.requests is None:
-        found = [_estimate(solution)]
-    else:
-        found = [Limit("max_running_requests", costs.requests, "the cap on running requests, for one DP worker")]
-    ratio = costs.slots_per_request
-    found.append(Limit("token pool", tokens // 2, f"{tokens:,} tokens // 2"))
-    found.append(
-        Limit("state slots", solution.state_slots // ratio, f"{solution.state_slots:,} slots // {ratio} a request")
-    )
-    return found
+    first = _estimate(solution) if costs.requests is None else ("max_running_requests", costs.requests)
+    return [first, ("token pool", tokens // 2), ("state slots", solution.state_slots // costs.slots_per_request)]
 
 
-def _estimate(solution: Solution) -> Limit:
+def _contexts(solution: Solution) -> int:
+    """The contexts that would fit, times the engine's requests per context."""
+    return int(solution.tokens / solution.costs.context_length * REQUESTS_PER_CONTEXT)
+
+
+def _estimate(solution: Solution) -> tuple[str, int]:
     """Without a cap the engine starts from the contexts that would fit, held between two bounds."""
-    contexts = solution.tokens / solution.costs.context_length * REQUESTS_PER_CONTEXT
-    value = max(min(int(contexts), MOST_REQUESTS), LEAST_REQUESTS)
-    formula = f"{solution.tokens:,} tokens / {solution.costs.context_length:,} * {REQUESTS_PER_CONTEXT}"
-    if value == int(contexts):
-        return Limit("engine's estimate", value, formula)
+    contexts = _contexts(solution)
+    value = max(min(contexts, MOST_REQUESTS), LEAST_REQUESTS)
+    return ("engine's estimate" if value == contexts else "engine's clamp"), value
+
+
+def _text(name: str, value: int, solution: Solution) -> str:
+    """Where a bound's number comes from, in numbers."""
+    costs = solution.costs
+    if name == "memory":
+        left, page = solution.token_budget_bytes, costs.page_size
+        return f"{left:,} B left // {costs.cell_bytes:,} B a token, in pages of {page}"
+    if name == "max_total_tokens":
+        return f"the user's cap of {costs.max_total_tokens:,}, in pages of {costs.page_size}"
+    if name == "pipeline stages":
+        return "another stage holds fewer tokens"
+    if name == "max_running_requests":
+        return "the cap on running requests, for one DP worker"
+    if name == "token pool":
+        return f"{solution.tokens:,} tokens // 2"
+    if name == "state slots":
+        return f"{solution.state_slots:,} slots // {costs.slots_per_request} a request"
+    formula = f"{solution.tokens:,} tokens / {costs.context_length:,} * {REQUESTS_PER_CONTEXT}"
+    if name == "engine's estimate":
+        return formula
     bound = "least" if value == LEAST_REQUESTS else "most"
-    return Limit("engine's clamp", value, f"{formula} = {int(contexts):,}, held at the {bound}, {value:,}")
+    return f"{formula} = {_contexts(solution):,}, held at the {bound}, {value:,}"
 
 
 def _slot_limit(solution: Solution) -> Limit:

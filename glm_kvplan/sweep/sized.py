@@ -8,10 +8,9 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.parallel import pipeline_stages
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.failures import refusal
-from glm_kvplan.sizing.headroom import headroom
-from glm_kvplan.sizing.limits import limits
+from glm_kvplan.sizing.headroom import judge
+from glm_kvplan.sizing.limits import binding
 from glm_kvplan.sizing.memory import MemoryBudget
-from glm_kvplan.sizing.memory_map import FREE, MemoryMap, Segment
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.sizing.transients import transients
@@ -70,24 +69,25 @@ def sized(plan: Plan, deployment: Deployment, budget: MemoryBudget, prompt: int 
         rocm=plan.gpu.vendor == "rocm",
         prompt_tokens=prompt,
     )
-    verdict = headroom(MemoryMap(usable, (Segment(FREE, usable, False, "derived", ""),)), needs)
-    bounds, rank, requests = limits(solution), solution.costs, solution.running_requests
+    verdict, _ = judge(usable, needs)
+    tokens_bound_by, requests_bound_by = binding(solution)
+    rank, requests = solution.costs, solution.running_requests
     results = (
         "ok",
         solution.tokens,
         solution.state_slots,
         requests,
         requests * deployment.attn_dp_size * deployment.replicas,
-        bounds.tokens[0].name,
-        bounds.requests[0].name,
+        tokens_bound_by,
+        requests_bound_by,
         rank.cell_bytes,
         rank.slot_bytes + rank.ring_bytes,
         law.of_request(deployment),
         usable,
-        verdict.needed,
+        needs.nbytes,
         usable / GIB,
-        verdict.verdict,
+        verdict,
         "derived" if budget.how == "measured" else "estimated",
         deployment.world_size * deployment.replicas,
     )
-    return Sized(results, deployment, solution.sizes, bounds.requests[0].name)
+    return Sized(results, deployment, solution.sizes, requests_bound_by)
