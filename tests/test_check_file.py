@@ -201,7 +201,7 @@ def test_the_schema_knows_every_flag_and_no_other_key() -> None:
 
 def test_the_committed_schema_is_the_command_s() -> None:
     committed = json.loads((ROOT / "docs" / "deployment.schema.json").read_text(encoding="utf-8"))
-    assert committed == json_schema()
+    assert committed == json_schema(), "run: kvplan schema > docs/deployment.schema.json"
 
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)

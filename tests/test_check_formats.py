@@ -41,7 +41,7 @@ def test_github_annotations_parse_and_point_at_their_lines(checked: list[Checked
     assert ("error", "falls short, 100%.kvplan.yaml", 5, "min_total_tokens falls short") in places
     assert ("error", "unusable.kvplan.yaml", 2, "unusable deployment file") in places
     message = next(unquote(text) for _, _, _, title, text in found if title.startswith("min_total_tokens"))
-    assert "wanted 9,000,000 tokens, comes out" in message and "smallest change: --" in message
+    assert "wanted 9,000,000 tokens, comes out" in message and "; would hold with --" in message
     assert summary.startswith("3 files: 1 holds, 1 falls short, 1 unusable")
 
 

@@ -12,6 +12,7 @@ from glm_kvplan.checks.plan_of import FilePlan
 from glm_kvplan.checks.search import Change
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.sizing.boot import Boot, boot
+from glm_kvplan.sizing.memory import NoRoomError
 from glm_kvplan.units import GIB
 
 Status = Literal["holds", "fails", "warns", "tolerated"]
@@ -53,6 +54,10 @@ def findings(file: DeploymentFile, made: FilePlan) -> Findings:
         answer = boot(made.plan, file.memory, file.expect.min_context)
     except RefusedError as error:
         return Findings(None, (refused(file, error),))
+    except NoRoomError as error:
+        spread = smallest_changes(made.plan, file.memory, file.expect, None, "boots", set())
+        too_large = Judgement("boots", False, "starts", "out of memory", "weights", str(error))
+        return Findings(None, (_finding(file, too_large, spread),))
     except InputError as error:
         raise file.error(str(error), "memory") from None
     judged = judge(file.expect, made.plan, answer)
@@ -99,7 +104,7 @@ def _finding(file: DeploymentFile, judgement: Judgement, changes: tuple[Change, 
 
 
 def _not_started(file: DeploymentFile, name: str) -> Finding:
-    judgement = Judgement(name, False, getattr(file.expect, name), "nothing", "boots", "the engine does not start")
+    judgement = Judgement(name, False, getattr(file.expect, name), "nothing", "", "the engine does not start")
     return _finding(file, judgement, ())
 
 

@@ -23,7 +23,7 @@ def _requests_wanted(search: Search) -> int:
 def _sizes(search: Search) -> Iterator[Change]:
     """Requests and state slots set to what the expectations need, alone or together."""
     deployment = search.plan.deployment
-    solution, workers = search.answer.solution, deployment.attn_dp_size
+    solution, workers = search.solution, deployment.attn_dp_size
     requests = _requests_wanted(search)
     slots = requests * deployment.slots_per_request
     if requests <= solution.running_requests:
@@ -40,7 +40,7 @@ def _sizes(search: Search) -> Iterator[Change]:
 def _fewer_slots(search: Search) -> Iterator[Change]:
     """The most state slots, below those there are, that leave enough for the rest."""
     deployment = search.plan.deployment
-    workers, now = deployment.attn_dp_size, search.answer.solution.state_slots
+    workers, now = deployment.attn_dp_size, search.solution.state_slots
     least = _requests_wanted(search) * deployment.slots_per_request
 
     def change(slots: int) -> Change:
@@ -52,7 +52,7 @@ def _fewer_slots(search: Search) -> Iterator[Change]:
 
 def _ratio(search: Search) -> Iterator[Change]:
     """The nearest ratio, where it is what sets the slots; sizes alone say which are worth trying in full."""
-    if search.target == "headroom" or search.answer.solution.costs.state_slots is not None:
+    if search.targets == ("headroom",) or search.solution.costs.state_slots is not None:
         return
     pinned = setup_of(search.plan, search.given).pinned()
     now = round(pinned.deployment.mamba_full_memory_ratio * RATIO_STEPS)
@@ -70,14 +70,14 @@ def _ratio(search: Search) -> Iterator[Change]:
 
 def _token_cap(search: Search) -> Iterator[Change]:
     """A cap on tokens: the smallest rise of the user's, or for more free memory the highest that leaves it."""
-    deployment, solution = search.plan.deployment, search.answer.solution
+    deployment, solution = search.plan.deployment, search.solution
     page = deployment.page_size
 
     def change(pages: int) -> Change:
         return Change({"max_total_tokens": pages * page})
 
     held, most = solution.tokens // page, solution.token_capacity // page
-    if search.target == "headroom":
+    if search.targets == ("headroom",):
         if held > 1 and search.holds(change(1)):
             yield change(largest(lambda pages: search.holds(change(pages)), 1, held))
     elif deployment.max_total_tokens is not None and held < most and search.holds(change(most)):
@@ -100,7 +100,7 @@ def _fraction(search: Search) -> Iterator[Change]:
     def holds(thousandths: int) -> bool:
         return search.holds(change(thousandths))
 
-    if search.target == "headroom":
+    if search.targets == ("headroom",):
         highest = int(now * FRACTION_STEPS - 1e-9)
         step = 100
         while step <= highest and not holds(step):  # below some fraction the engine does not start
@@ -168,6 +168,7 @@ def _more_gpus(search: Search) -> Iterator[Change]:
 
 def _memory(search: Search) -> Iterator[Change]:
     """More memory left by the weights, in steps of 1/100 GiB."""
+    assert search.answer is not None
     budget = search.answer.budget
     most = int((budget.pre_gib - budget.available_gib) * 100)
 
@@ -202,3 +203,5 @@ KNOBS: tuple[Callable[[Search], Iterator[Change]], ...] = (
     _more_gpus,
     _memory,
 )
+# Where the weights alone do not fit: what spreads them.
+LAYOUTS: tuple[Callable[[Search], Iterator[Change]], ...] = (_more_gpus,)

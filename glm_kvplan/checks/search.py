@@ -9,6 +9,7 @@ from glm_kvplan.checks.judgements import Judgement, judge
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.boot import Boot, MemoryGiven, boot, setup_of
+from glm_kvplan.sizing.solver import Solution
 
 SERVES = "enough memory to serve from"  # kept like an expectation, though no file needs to name it
 _LAYOUT = ("tp_size", "pp_size", "dp_size", "attn_dp_size")  # weights per GPU change with them
@@ -47,14 +48,19 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is changed and what is held against it. `kept` must go on holding, `target` must begin to."""
+    """What is changed and what is held against it. `kept` must go on holding, all of `targets` must begin to."""
 
     plan: Plan
     given: MemoryGiven
     expect: Expectations
-    answer: Boot
-    target: str
+    answer: Boot | None  # None: the weights alone do not fit
+    targets: tuple[str, ...]
     kept: tuple[str, ...]
+
+    @property
+    def solution(self) -> Solution:
+        assert self.answer is not None
+        return self.answer.solution
 
     def judged(self, change: Change) -> dict[str, Judgement] | None:
         """What comes of the deployment with one change; None where the engine refuses it."""
@@ -72,9 +78,9 @@ class Search:
         return found
 
     def holds(self, change: Change) -> bool:
-        """The target holds."""
+        """The engine starts and the targets hold."""
         found = self.judged(change)
-        return found is not None and found["boots"].holds and found[self.target].holds
+        return found is not None and all(found[name].holds for name in ("boots", *self.targets))
 
     def short(self, change: Change) -> tuple[str, ...]:
         """What would fall short that did not before."""
@@ -83,11 +89,11 @@ class Search:
         return tuple(name for name in self.kept if not found[name].holds)
 
 
-def _given(given: MemoryGiven, answer: Boot, change: Change) -> MemoryGiven:
+def _given(given: MemoryGiven, answer: Boot | None, change: Change) -> MemoryGiven:
     """The memory after a change: measured figures of one layout say nothing of another."""
     if change.new_layout:
         return MemoryGiven(checkpoint=given.checkpoint)
-    if change.more_gib:
+    if change.more_gib and answer is not None:
         budget = answer.budget
         return given._replace(pre_gib=budget.pre_gib, available_gib=budget.available_gib + change.more_gib)
     return given

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from glm_kvplan.checks.check import Checked
 from glm_kvplan.checks.findings import Finding
-from glm_kvplan.report.check_words import binding, changes, outcome, sentence
+from glm_kvplan.report.check_words import advice, binding, outcome, sentence
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -42,7 +42,7 @@ def _result(case: ElementTree.Element, finding: Finding) -> None:
     if finding.status == "tolerated":
         ElementTree.SubElement(case, "skipped", message=_clean(finding.note))
     elif finding.status in ("fails", "warns"):
-        body = "\n".join((binding(finding), *(f"would hold with {change}" for change in changes(finding))))
+        body = "\n".join((binding(finding), *advice(finding)))
         _child(case, "failure" if finding.status == "fails" else "system-out", outcome(finding), body)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from glm_kvplan.checks.check import Checked
 from glm_kvplan.checks.findings import Finding
-from glm_kvplan.report.check_words import amount, binding, changes, summary
+from glm_kvplan.report.check_words import advice, amount, binding, summary
 from glm_kvplan.report.headline import headline
 
 _MARK = {"holds": "holds", "fails": "**falls short**", "warns": "warning", "tolerated": "tolerated"}
@@ -46,9 +46,8 @@ def _details(finding: Finding) -> Iterator[str]:
         yield f"- warning, `{finding.name}`: {_plain(finding.why)}"
     else:
         yield f"- `{finding.name}`: {_plain(binding(finding))}"
-        for change in changes(finding):
-            flags, bracket, rest = change.partition(" (")
-            yield f"  - would hold with `{flags}`{bracket}{_plain(rest)}"
+        for text in advice(finding):
+            yield f"  - {_plain(text)}"
 
 
 def _plain(text: str) -> str:

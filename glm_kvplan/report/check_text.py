@@ -7,7 +7,7 @@ from rich.text import Text
 
 from glm_kvplan.checks.check import Checked
 from glm_kvplan.checks.findings import Finding
-from glm_kvplan.report.check_words import amount, binding, changes, summary
+from glm_kvplan.report.check_words import advice, amount, binding, summary
 from glm_kvplan.report.console import console
 from glm_kvplan.report.headline import headline
 
@@ -70,8 +70,5 @@ def _details(finding: Finding) -> None:
     line = Text(f"{finding.name}: ", style=style)
     line.append(binding(finding), style="default not bold")
     out.print(line)
-    found = changes(finding)
-    for number, change in enumerate(found):
-        out.print(Text(f"  {'would hold with' if number == 0 else 'or with'} {change}"))
-    if not found:
-        out.print(Text("  no single flag makes it hold"))
+    for text in advice(finding):
+        out.print(Text(f"  {text}"))

@@ -39,7 +39,9 @@ def outcome(finding: Finding) -> str:
 
 def binding(finding: Finding) -> str:
     """`bound by context_length: the server admits 262,144 tokens a request`; of a refused start the refusal."""
-    return finding.why if finding.name == "boots" else f"bound by {finding.limit}: {finding.why}"
+    if finding.name == "boots" or not finding.limit:
+        return finding.why
+    return f"bound by {finding.limit}: {finding.why}"
 
 
 def changes(finding: Finding) -> list[str]:
@@ -51,13 +53,20 @@ def changes(finding: Finding) -> list[str]:
     return lines
 
 
+def advice(finding: Finding) -> list[str]:
+    """`would hold with --max-mamba-cache-size 640`, `or with ...`; empty where the start is what fails."""
+    found = changes(finding)
+    if not found:
+        return ["no single flag makes it hold"] if finding.limit else []
+    return [f"{'or' if number else 'would hold'} with {change}" for number, change in enumerate(found)]
+
+
 def sentence(finding: Finding) -> str:
     """Everything in one line, for annotations."""
     parts = [outcome(finding)]
     if finding.wanted is not None and finding.status != "holds":
         parts.append(binding(finding))
-        found = changes(finding)
-        parts.append(f"smallest change: {found[0]}" if found else "no single flag makes it hold")
+        parts += advice(finding)[:1]
     if finding.note:
         parts.append(f"tolerated: {finding.note}")
     return "; ".join(part for part in parts if part)

@@ -10,6 +10,10 @@ from glm_kvplan.units import GIB
 from glm_kvplan.weights.estimate import WeightEstimate
 
 
+class NoRoomError(InputError):
+    """The weights alone need more memory than there is: the server dies while it loads them."""
+
+
 class MemoryPart(NamedTuple):
     """One amount that leads to the readings. Negative parts are taken away."""
 
@@ -108,7 +112,7 @@ def memory_budget(
     available = before + sum(part.gib for part in loaded) + left.gib
     parts = (*first, *loaded, left)
     if available <= 0:
-        raise InputError(
+        raise NoRoomError(
             f"the weights ({-sum(part.gib for part in loaded):.1f} GiB a rank) do not fit in the "
             f"{before:.1f} GiB free before the load: raise --tp-size or --pp-size, or take a smaller checkpoint"
         )
