@@ -1,4 +1,4 @@
-"""Compress tail: the tokens of a request that do not yet fill an index pool, kept raw in every full-attention layer."""
+"""Compress tail: a request's tokens that do not yet fill an index pool, kept raw in every layer with index keys."""
 
 from glm_kvplan.ledgers.ledger import Account, Ledger
 from glm_kvplan.model.geometry import Geometry
@@ -11,7 +11,7 @@ _ACCOUNT = Account(
     "compress_tail",
     "Compress tail",
     "request row",
-    "full_attention_layers * 2 * (index_kpool + draft_tokens) * index_head_dim * 2",
+    "index_layers * 2 * (index_kpool + draft_tokens) * index_head_dim * 2",
     "mem_cache/memory_pool.py:4972-5048 at 0.5.21",
     charged=False,
     backed_up=False,
@@ -24,19 +24,22 @@ def rows(requests: int) -> int:
 
 
 def row_bytes(geometry: Geometry, draft_tokens: int, layers: int) -> int:
-    """Bytes of one request row over `layers` layers, both buffers; 0 where the checkpoint does not compress."""
-    if not geometry.index_kpool_compress:
-        return 0
+    """Bytes of one request row over `layers` layers that own an index buffer, both buffers of the tail."""
     width = geometry.index_kpool + draft_tokens
-    return layers * TAIL_BUFFERS * width * geometry.index_head_dim * TAIL_BYTES
+    return _layers(geometry, layers) * TAIL_BUFFERS * width * geometry.index_head_dim * TAIL_BYTES
 
 
 def ledger(geometry: Geometry, draft_tokens: int, layers: int, requests: int) -> Ledger:
     """The ledger of one worker with at most `requests` running requests."""
     terms = (
-        ("full_attention_layers", layers),
+        ("index_layers", _layers(geometry, layers)),
         ("index_kpool", geometry.index_kpool),
         ("draft_tokens", draft_tokens),
         ("index_head_dim", geometry.index_head_dim),
     )
     return Ledger(_ACCOUNT, row_bytes(geometry, draft_tokens, layers), rows(requests), terms)
+
+
+def _layers(geometry: Geometry, layers: int) -> int:
+    """None of the layers has a tail where keys are not pooled: a pool of one token is always full."""
+    return layers if geometry.index_kpool > 1 and geometry.index_kpool_compress else 0

@@ -1,5 +1,6 @@
 """What a checkpoint is: layer ids by kind, row widths and state shapes. From config.json only."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 SUPPORTED_ARCHITECTURE = "Glm5NextForConditionalGeneration"
@@ -18,7 +19,7 @@ class VisionGeometry:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """One checkpoint of the family. Layer ids are 0-based, as in config.json; widths are in elements."""
+    """One checkpoint of the family. Layer ids are 0-based, as in config.json, and ascend; widths are in elements."""
 
     num_hidden_layers: int
     full_attention_layers: tuple[int, ...]
@@ -65,12 +66,17 @@ class Geometry:
 
     def full_attention_in(self, stage: range) -> int:
         """How many sparse full-attention layers a pipeline stage holds."""
-        return sum(layer in stage for layer in self.full_attention_layers)
+        return _count(self.full_attention_layers, stage)
 
     def linear_attention_in(self, stage: range) -> int:
         """How many KDA layers a pipeline stage holds."""
-        return sum(layer in stage for layer in self.linear_attention_layers)
+        return _count(self.linear_attention_layers, stage)
 
     def index_in(self, stage: range) -> int:
         """How many full-attention layers with an index-K buffer of their own a pipeline stage holds."""
-        return sum(layer in stage for layer in self.index_layers)
+        return _count(self.index_layers, stage)
+
+
+def _count(layers: tuple[int, ...], stage: range) -> int:
+    """How many of the ascending `layers` lie in `stage`."""
+    return bisect_left(layers, stage.stop) - bisect_left(layers, stage.start)

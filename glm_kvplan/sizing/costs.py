@@ -60,8 +60,27 @@ def _layers(geometry: Geometry, pp_size: int, partition: tuple[int, ...] | None,
         geometry.full_attention_in(here),
         geometry.index_in(here),
         len(geometry.linear_attention_layers),
-        max(geometry.linear_attention_in(each) for each in stages),
+        _largest(geometry, stages),
     )
+
+
+@lru_cache(maxsize=256)
+def _largest(geometry: Geometry, stages: tuple[range, ...]) -> int:
+    """KDA layers of the stage that holds most of them."""
+    return max(geometry.linear_attention_in(stage) for stage in stages)
+
+
+def stage_costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile) -> list[Costs]:
+    """The costs of every pipeline stage. Stages with as many layers of each kind share theirs: most do."""
+    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    known: dict[tuple[int, int, int], Costs] = {}
+    found = []
+    for stage in stages:
+        layers = geometry.layers_in(stage)
+        if layers not in known:
+            known[layers] = costs(geometry, deployment, profile, stage)
+        found.append(known[layers])
+    return found
 
 
 def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, stage: range | None = None) -> Costs:

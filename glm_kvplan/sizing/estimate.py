@@ -160,12 +160,12 @@ def rank_ledgers(
     if deployment.eagle:
         row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
         key = indexer.reserved_bytes(geometry, profile)
-        ledgers.append(draft.ledger(row, key, geometry.num_nextn_predict_layers, tokens))
+        ledgers.append(draft.ledger(row, key, counts.draft_layers(geometry, deployment, stage), tokens))
     ledgers.append(state)
     if counts.replay_ring(deployment, profile):
         ledgers.append(replay_ring.ledger(geometry, deployment.mamba_conv_dtype, shards, linear, slots))
     elif counts.snapshots_allocated(deployment):
         ledgers.append(verify_snapshot.ledger(state.bytes_per_unit, drafts, rows))
-    ledgers.append(compress_tail.ledger(geometry, drafts, full, rows - 1))
+    ledgers.append(compress_tail.ledger(geometry, drafts, index, rows - 1))
     ledgers.append(request_table.ledger(deployment.context_length, deployment.request_table_extra, rows))
     return tuple(ledgers)

@@ -1,14 +1,17 @@
 """When the engine would not start: the smallest change of each knob with which it would, found by trying."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from glm_kvplan.sizing.costs import stage_costs
 from glm_kvplan.sizing.setup import Setup, attempt_with_memory, draft_flags
+from glm_kvplan.sizing.solver import size_together
 from glm_kvplan.units import GIB
 
 FRACTION_STEPS = 1000  # mem_fraction_static is searched in thousandths
 RATIO_STEPS = 100  # mamba_full_memory_ratio in hundredths
 LARGEST_RATIO = 10
+MOST_DRAFTS = 256  # more are not tried: the engine takes as many with a prefix cache (mamba_track_interval)
 
 
 class Remedy(NamedTuple):
@@ -30,12 +33,26 @@ def remedies(setup: Setup) -> list[Remedy]:
     return [remedy for knob in _KNOBS for remedy in knob(setup)]
 
 
+def _starts_with(setup: Setup, cost: str) -> Callable[[float], bool]:
+    """Whether the engine starts with one number of the costs changed: for searches of many steps over many stages."""
+    ranks = tuple(dict.fromkeys(stage_costs(setup.geometry, setup.deployment, setup.profile)))
+    pre_gib, available_gib = setup.memory(setup.deployment)
+
+    def starts(value: float) -> bool:
+        change: dict[str, Any] = {cost: value}
+        changed = tuple(rank._replace(**change) for rank in ranks)
+        solutions = size_together(changed, pre_gib, available_gib).values()
+        return all(solution.failure is None for solution in solutions)
+
+    return starts
+
+
 def _mem_fraction_static(setup: Setup) -> Iterator[Remedy]:
-    setup = setup.pinned()
+    starts = _starts_with(setup, "mem_fraction_static")
     now = setup.deployment.mem_fraction_static
     for thousandth in range(int(now * FRACTION_STEPS) + 1, FRACTION_STEPS):
         value = thousandth / FRACTION_STEPS
-        if value > now and setup.boots(mem_fraction_static=value):
+        if value > now and starts(value):
             yield Remedy("mem_fraction_static", value, f"--mem-fraction-static {value:g}")
             return
 
@@ -76,7 +93,7 @@ def _draft_tokens(setup: Setup) -> Iterator[Remedy]:
     now = setup.deployment.speculative_num_draft_tokens
     if not setup.deployment.speculative or now is None:
         return
-    for drafts in range(now - 1, 1, -1):
+    for drafts in range(min(now - 1, MOST_DRAFTS), 1, -1):
         if setup.boots(**draft_flags(drafts)):
             text = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in draft_flags(drafts).items())
             yield Remedy("speculative_num_draft_tokens", drafts, text)
@@ -100,15 +117,15 @@ def _replay(setup: Setup) -> Iterator[Remedy]:
 
 
 def _mamba_full_memory_ratio(setup: Setup) -> Iterator[Remedy]:
-    setup = setup.pinned()
     if setup.solution().costs.state_slots is not None:
         return  # the ratio is not read
+    starts = _starts_with(setup, "state_ratio")
     now = setup.deployment.mamba_full_memory_ratio
     hundredth = round(now * RATIO_STEPS)
     for step in range(1, LARGEST_RATIO * RATIO_STEPS):
         for steps in (hundredth - step, hundredth + step):
             value = steps / RATIO_STEPS
-            if 0 < value <= LARGEST_RATIO and setup.boots(mamba_full_memory_ratio=value):
+            if 0 < value <= LARGEST_RATIO and starts(value):
                 yield Remedy("mamba_full_memory_ratio", value, f"--mamba-full-memory-ratio {value:g}")
                 return
 

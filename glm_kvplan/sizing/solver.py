@@ -6,11 +6,10 @@ Every float operation is the engine's, in its order: the aim is its integers, no
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.sizing.costs import Costs, costs
+from glm_kvplan.sizing.costs import Costs, costs, stage_costs
 from glm_kvplan.sizing.failures import FailureKind, refusal
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
@@ -163,11 +162,15 @@ def attempt_stages(
     geometry: Geometry, deployment: Deployment, profile: EngineProfile, pre_gib: float, available_gib: float
 ) -> tuple[Solution, ...]:
     """Each pipeline stage's solution, all with the least token pool; refusals are told by `failure`."""
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
-    ranks = [costs(geometry, deployment, profile, stage) for stage in stages]
-    alone = [size(rank, pre_gib, available_gib) for rank in ranks]
-    least = min(solution.tokens for solution in alone)
-    return tuple(size(rank, pre_gib, available_gib, least) for rank in ranks)
+    ranks = stage_costs(geometry, deployment, profile)
+    sized = size_together(tuple(dict.fromkeys(ranks)), pre_gib, available_gib)
+    return tuple(sized[rank] for rank in ranks)
+
+
+def size_together(ranks: tuple[Costs, ...], pre_gib: float, available_gib: float) -> dict[Costs, Solution]:
+    """The sizing of ranks that then all take the least token pool among them. Ranks of equal costs are sized once."""
+    least = min(size(rank, pre_gib, available_gib).tokens for rank in ranks)
+    return {rank: size(rank, pre_gib, available_gib, least) for rank in ranks}
 
 
 def solve(
