@@ -79,7 +79,7 @@ def sweep(
         str | None,
         typer.Option(
             "--frontier",
-            help="context,concurrency: for each context the most requests that fit at once and what limits them; only "
+            help="For each context the most requests that fit at once and what limits them; only "
             "rows that no other beats. Contexts double from 1k on where no axis says them.",
             metavar="context,concurrency",
             rich_help_panel=_ROWS,

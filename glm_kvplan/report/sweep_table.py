@@ -40,6 +40,11 @@ class _Shown(NamedTuple):
         numbers = self.cells if self.column.kind in ("int", "float") else []
         return max(map(len, [*words, *numbers]), default=0)
 
+    @property
+    def natural(self) -> int:
+        """The width that breaks no line."""
+        return max(map(len, [self.title, *self.cells]))
+
     def _words(self) -> list[str]:
         return [word for cell in self.cells for word in cell.split()]
 
@@ -72,7 +77,7 @@ def render(
         cells = [_result(row, axes + AT[name], column, reasons, name == first) for row in rows]
         shown.append(_Shown(column, title, cells))
     left_out = _narrow(shown, out.width)
-    out.print(_table(shown, rows))
+    out.print(_table(shown, _widths(shown, out.width), rows))
     for text, number in reasons.items():
         out.print(Text(f"[{number}] {text}", style="red"))
     if any(row[axes + AT["certainty"]] == "estimated" for row in rows):
@@ -97,11 +102,22 @@ def _narrow(shown: list[_Shown], width: int) -> list[str]:
     return left_out
 
 
-def _table(shown: Sequence[_Shown], rows: Sequence[tuple[Any, ...]]) -> Table:
-    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold")
+def _widths(shown: Sequence[_Shown], width: int) -> list[int]:
+    """The least widths, and what is to spare given out from the left. Rich alone would cut words before it folds."""
+    spare = width - sum(part.width + _GAP for part in shown)
+    found = []
     for part in shown:
+        more = max(0, min(spare, part.natural - part.width))
+        spare -= more
+        found.append(part.width + more)
+    return found
+
+
+def _table(shown: Sequence[_Shown], widths: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> Table:
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold")
+    for part, width in zip(shown, widths, strict=True):
         number = part.column.kind in ("int", "float")
-        table.add_column(part.title, justify="right" if number else "left", overflow="fold", min_width=part.width)
+        table.add_column(part.title, justify="right" if number else "left", overflow="fold", width=width)
     for at, row in enumerate(rows):
         refused = row[-1] is not None
         cells = []
