@@ -53,7 +53,7 @@ def main() -> None:
             out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             seconds, peak = map(float, out.split())
             rate = points / seconds
-            print(f"{points:>9,} points: {seconds:7.3f} s of CPU, {rate:8,.0f} points/s, peak {peak:5.1f} MiB", flush=True)
+            print(f"{points:>9,} points: {seconds:7.3f} s of CPU, {rate:8,.0f} points/s, peak {peak:.1f} MiB")
 
 
 if __name__ == "__main__":
