@@ -1,0 +1,135 @@
+"""`kvplan reconcile`: a boot log or a running server, held against the plan."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from glm_kvplan.bootlog.boot import Boot
+from glm_kvplan.bootlog.reconcile import Given
+from glm_kvplan.cli.options import Json, Launch, Model, Revision
+from glm_kvplan.errors import InputError
+
+_SAVE = "Save"
+
+
+def reconcile(
+    context: typer.Context,
+    log: Annotated[
+        str | None, typer.Argument(help="The server's log, plain or gzip; - for standard input.", metavar="LOG")
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            help="Ask a running server instead (API key: KVPLAN_API_KEY).",
+            metavar="URL",
+        ),
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for --url.", min=0.1, max=600)] = 10.0,
+    boot: Annotated[
+        int | None, typer.Option("--boot", help="Which start in the log, counted from 1. [the last]", min=1)
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", help="SGLang release, `installed`, or a profile file. [the one that fits best]"),
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="GPU name or NAME:MIB. [guessed from the log's memory and kernels]")
+    ] = None,
+    model: Model = None,
+    revision: Revision = None,
+    launch: Launch = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            "--save",
+            help="Write a deployment file with the measured memory (- prints it).",
+            metavar="FILE",
+            rich_help_panel=_SAVE,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --save.", rich_help_panel=_SAVE)] = False,
+    json: Json = False,
+) -> int:
+    """Hold a server's boot log against the plan: every printed number predicted, and the verdict.
+
+    Exit code 0: explained to rounding; 1: not explained; 2: the input cannot be used.
+
+    Example: docker logs sglang 2>&1 | kvplan reconcile - --gpu b200 --save plan.yaml
+    """
+    from glm_kvplan.bootlog.causes import causes
+    from glm_kvplan.bootlog.reconcile import reconcile as hold
+
+    boots, source = _boots(log, url, timeout)
+    number = len(boots) if boot is None else boot
+    if number > len(boots):
+        raise InputError(f"--boot {number}: the log holds {len(boots)}")
+    answer = hold(boots[number - 1], _given(context.obj["launch"], launch, engine, gpu, model, revision))
+    likely = causes(answer)
+    if save is not None:
+        from glm_kvplan.bootlog.plan_file import plan_document, to_yaml
+
+        _save(save, to_yaml(plan_document(answer, source)), force, answer.explained)
+    if save == "-":
+        pass  # the file is the output
+    elif json:
+        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.report.reconcile_json import document
+
+        print_json(document(answer, likely, number, len(boots)))
+    else:
+        from glm_kvplan.report.reconcile_text import render
+
+        render(answer, likely, number, len(boots))
+    return 0 if answer.explained else 1
+
+
+def _save(path: str, text: str, force: bool, explained: bool) -> None:
+    doubt = "" if explained else "; not every number is explained, so `kvplan check` may not agree with it"
+    if path == "-":
+        print(text, end="")
+    else:
+        from glm_kvplan.bootlog.plan_file import save
+
+        save(path, text, force=force)
+        print(f"kvplan: wrote {path}{doubt}", file=sys.stderr)
+
+
+def _boots(log: str | None, url: str | None, timeout: float) -> tuple[list[Boot], str]:
+    """The starts, and what to call where they were read."""
+    if url is not None and log is None:
+        from glm_kvplan.bootlog.server_info import read_server_info
+
+        found = read_server_info(url, timeout)
+        return [found], found.origin
+    if log is None or url is not None:
+        raise InputError("give a log (- for standard input) or --url, one of them")
+    from glm_kvplan.bootlog.reader import read_log
+    from glm_kvplan.bootlog.stream import Progress, read_file
+
+    with Progress(log) as progress:
+        return read_log(read_file(log, progress)), "standard input" if log == "-" else log
+
+
+def _given(
+    words: list[str] | None,
+    launch: str | None,
+    engine: str | None,
+    gpu: str | None,
+    model: str | None,
+    revision: str | None,
+) -> Given:
+    if words is not None and launch is not None:
+        raise InputError("give the launch command once: after -- or with --launch FILE")
+    if launch is not None:
+        from glm_kvplan.deployment.launch_file import read_launch_file
+
+        command = read_launch_file(launch)
+    elif words is not None:
+        from glm_kvplan.deployment.command import read_launch_command
+
+        command = read_launch_command(words)
+    else:
+        return Given(engine=engine, gpu=gpu, model=model, revision=revision)
+    return Given(command.flags, command.environment, engine, gpu, model, revision)
