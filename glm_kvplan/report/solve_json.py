@@ -49,6 +49,7 @@ def document(plan: Plan, answer: Boot, priced: list[Price] | None) -> dict[str, 
     found["needs"] = {
         "prompt_tokens": answer.needs.prompt_tokens,
         "largest_context": answer.needs.largest_context,
+        "unsure_bytes": answer.needs.unsure_bytes,
         "items": [item._asdict() for item in answer.needs.items],
     }
     found["headroom"] = answer.headroom._asdict()
