@@ -42,8 +42,8 @@ class Watch:
     def worst(self) -> str:
         whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         return (
-            f"{self.inputs:,} inputs of {self.name}, {len(self.places)} findings; slowest {self.slowest * 1000:.0f} ms, "
-            f"most memory {self.largest:.1f} MiB; the whole process {whole:.0f} MiB"
+            f"{self.inputs:,} inputs of {self.name}, {len(self.places)} findings; "
+            f"slowest {self.slowest * 1000:.0f} ms, most memory {self.largest:.1f} MiB; the whole process {whole:.0f} MiB"
         )
 
     def keep(self, data: bytes, error: Exception) -> None:
