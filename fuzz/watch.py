@@ -43,7 +43,8 @@ class Watch:
         whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         return (
             f"{self.inputs:,} inputs of {self.name}, {len(self.places)} findings; "
-            f"slowest {self.slowest * 1000:.0f} ms, most memory {self.largest:.1f} MiB; the whole process {whole:.0f} MiB"
+            f"slowest {self.slowest * 1000:.0f} ms, most memory {self.largest:.1f} MiB; "
+            f"the whole process {whole:.0f} MiB"
         )
 
     def keep(self, data: bytes, error: Exception) -> None:
