@@ -178,3 +178,8 @@ def test_rounding_is_the_printed_digits() -> None:
     assert bytes_row("x", "", int(1.004 * GIB), "1.00").explained
     assert not bytes_row("x", "", int(1.006 * GIB), "1.00").explained
     assert bytes_row("x", "", 1_004_000_000, "1.00", decimal=True).explained
+
+
+def test_flags_that_no_release_takes_are_told_with_their_place() -> None:
+    with pytest.raises(InputError, match=r"line 1: no release known here takes these flags: --tp-size 0"):
+        edited("example-b-0.5.21", ("'tp_size': 4", "'tp_size': 0"))

@@ -106,7 +106,7 @@ def reconcile(boot: Boot, given: Given | None = None) -> Reconciliation:
         if engine == named and not tries[0].fit.unexplained:
             break  # the release is known and explains everything: there is nothing left to find out
     if not tries:
-        raise error or InputError("no release can be tried")
+        raise InputError(f"{boot.origin}: no release known here takes these flags: {error}")
     best, chosen = _choose(boot, given.engine, tries)
     if not any(row.explained is not None for row in best.rows):
         raise InputError(f"{boot.origin}: the boot printed no number to hold against the plan (cut before its pools?)")
