@@ -1,5 +1,8 @@
 """The terminal: one rich console, plain when piped, at most as wide as the terminal."""
 
+import io
+import os
+import shutil
 import sys
 from functools import cache
 
@@ -9,13 +12,27 @@ from rich.console import Console
 @cache
 def console() -> Console:
     """Standard output. Colours are off in a pipe and under NO_COLOR (rich's own rules)."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not _encodes("…→×±≥"):
+        sys.stdout.reconfigure(errors="replace")  # a mark the encoding lacks must not end the answer
+    if _dumb():  # rich takes such a terminal to be 80 columns wide
+        size = shutil.get_terminal_size()
+        return Console(highlight=False, soft_wrap=False, width=size.columns, height=size.lines)
     return Console(highlight=False, soft_wrap=False)
 
 
 def ascii_only() -> bool:
-    """The terminal's encoding has no block characters."""
+    """The terminal cannot show block characters: its encoding has none, or it says of itself that it is dumb."""
+    return _dumb() or not _encodes("█▏")
+
+
+def _encodes(marks: str) -> bool:
     try:
-        "█▏".encode(sys.stdout.encoding or "ascii")
+        marks.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
-        return True
-    return False
+        return False
+    return True
+
+
+def _dumb() -> bool:
+    """A terminal without capabilities. A pipe is not one, whatever TERM says."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "").lower() in ("dumb", "unknown")

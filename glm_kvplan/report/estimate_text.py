@@ -6,11 +6,13 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.ledgers.ledger import Ledger
+from glm_kvplan.pictures.pools import pool_map
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import ascii_only, console
 from glm_kvplan.report.format import bar, count, decimal, whole
 from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.map_text import draw_map
 from glm_kvplan.report.role_text import render_overrun
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate
 
@@ -33,6 +35,8 @@ def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, ex
     out.print(_ledger_table(answer, rank))
     out.print(_request_line(plan, rank, answer))
     out.print(_allocation_table(answer, rank))
+    out.print()
+    draw_map(pool_map(plan, answer.sizes, rank.stage, 0 if host is None else host.plan.staging_bytes), out)
     for warning in _shortfalls(answer):
         out.print(Text(f"! {warning}", style="yellow"))
     render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.sizes, rank.stage))
@@ -61,15 +65,15 @@ def _span(stage: range) -> str:
 def _ledger_table(answer: Estimate, rank: RankEstimate) -> Table:
     total = sum(ledger.total for ledger in rank.ledgers)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_footer=True, footer_style="bold")
-    table.add_column("ledger", "total", no_wrap=True)
-    table.add_column("one unit costs", "", justify="right", no_wrap=True)
-    table.add_column("units", "", justify="right", no_wrap=True)
-    table.add_column("one rank", decimal(total), justify="right", no_wrap=True)
+    table.add_column("ledger", "total", overflow="fold")
+    table.add_column("one unit costs", "", justify="right", overflow="fold")
+    table.add_column("units", "", justify="right", overflow="fold")
+    table.add_column("one rank", decimal(total), justify="right", overflow="fold")
     everywhere = sum(answer.everywhere(ledger.account.name) for ledger in rank.ledgers)
     table.add_column(
-        f"{answer.ranks} rank" + "s" * (answer.ranks > 1), decimal(everywhere), justify="right", no_wrap=True
+        f"{answer.ranks} rank" + "s" * (answer.ranks > 1), decimal(everywhere), justify="right", overflow="fold"
     )
-    table.add_column("share", "", no_wrap=True)
+    table.add_column("share", "", overflow="fold")
     for ledger in rank.ledgers:
         share = ledger.total / total if total else 0.0
         table.add_row(
@@ -101,9 +105,9 @@ def _request_line(plan: Plan, rank: RankEstimate, answer: Estimate) -> Text:
 def _allocation_table(answer: Estimate, rank: RankEstimate) -> Table:
     attribution = rank.attribution
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("what one rank's pools take", no_wrap=True)
-    table.add_column("bytes", justify="right", no_wrap=True)
-    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("what one rank's pools take", overflow="fold")
+    table.add_column("bytes", justify="right", overflow="fold")
+    table.add_column("", justify="right", overflow="fold")
     table.add_row("charged to the engine's budget", whole(attribution.charged), decimal(attribution.charged))
     for part in attribution.parts:
         table.add_row(f"  {part.name}", f"{part.nbytes:+,}", decimal(part.nbytes), style="dim")

@@ -26,6 +26,20 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def three_digits(number: int) -> str:
+    """An estimated count: `5,770,000` for 5,765,312."""
+    return whole(round(number, -max(len(str(abs(number))) - 3, 0)))
+
+
+def shown(value: object) -> str:
+    """A flag's value as people read it: `on`, `1,048,576`, `-` for none."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _scaled(count: int, units: tuple[tuple[str, int], ...]) -> str:
     for name, size in units:
         if abs(count) >= size:

@@ -1,54 +1,93 @@
-"""A rank's HBM as a picture: one line a segment, top to bottom, at any terminal width from 40 columns."""
+"""A rank's memory as a picture: one line a segment, top to bottom, at any terminal width from 40 columns.
+
+A narrow terminal gets the bars on lines of their own: names and figures are never cut.
+"""
+
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
+from glm_kvplan.pictures.pools import REST
 from glm_kvplan.report.console import ascii_only
 from glm_kvplan.report.format import bar
 from glm_kvplan.sizing.memory_map import FREE, MemoryMap, Segment
-from glm_kvplan.units import GIB
+from glm_kvplan.units import GIB, KIB, MIB
 
-_LEAST_BAR = 4
-_MOST_BAR = 60
-_MARK = {"exact": "", "derived": "", "estimated": "~"}
+_LEAST_BAR, _MOST_BAR = 12, 100
+_INDENT = 2
+
+
+class MapLine(NamedTuple):
+    """One line: plain text, and the bar at its end with its colour."""
+
+    text: str
+    bar: str = ""
+    style: str = ""
+
+    @property
+    def width(self) -> int:
+        return len(self.text) + len(self.bar)
 
 
 def draw_map(memory: MemoryMap, out: Console) -> None:
     """Print the segments with bars to scale; `~` marks estimated sizes, `*` what the budget does not charge."""
-    title = max(len(segment.name) for segment in memory.segments) + 1
+    for line in map_lines(memory, out.width, ascii_only()):
+        text = Text(line.text)
+        text.append(line.bar, style=line.style)
+        out.print(text, no_wrap=True, crop=True)
+    out.print(Text(legend(memory), style="dim"))
+
+
+def map_lines(memory: MemoryMap, width: int, plain: bool) -> list[MapLine]:
+    """The lines of a map, none of them wider than `width`; `plain` draws in ASCII."""
+    names = [_name(segment) for segment in memory.segments]
     sizes = [_size(segment) for segment in memory.segments]
-    figure = max(len(size) for size in sizes)
-    if title + figure + 2 + _LEAST_BAR > out.width:  # a narrow terminal keeps the figures and cuts the names
-        title = max(8, out.width - figure - 2 - _LEAST_BAR)
-    width = min(_MOST_BAR, max(_LEAST_BAR, out.width - title - figure - 2))
-    plain = ascii_only()
-    for segment, size in zip(memory.segments, sizes, strict=True):
-        line = Text(_name(segment)[:title].ljust(title + 1))
-        line.append(size.rjust(figure) + " ")
-        line.append(bar(segment.nbytes / memory.total, width, plain).rstrip(), style=_style(segment))
-        out.print(line, no_wrap=True, crop=True)
-    out.print(Text(f"{_gib(memory.total)} in all; * outside the engine's budget; ~ estimated", style="dim"))
+    title, figure = max(map(len, names)), max(map(len, sizes))
+    room = width - title - figure - 2
+    lines = []
+    for segment, name, size in zip(memory.segments, names, sizes, strict=True):
+        share, style = segment.nbytes / memory.total if memory.total else 0.0, _style(segment)
+        if room >= _LEAST_BAR:
+            text = f"{name.ljust(title)} {size.rjust(figure)} "
+            lines.append(MapLine(text, bar(share, min(room, _MOST_BAR), plain).rstrip(), style))
+            continue
+        lines.append(MapLine(f"{name} {size.rjust(min(width, title + figure + 1) - len(name) - 1)}"))
+        drawn = bar(share, min(width, title + figure + 1) - _INDENT, plain).rstrip()
+        if drawn:
+            lines.append(MapLine(" " * _INDENT, drawn, style))
+    return lines
+
+
+def legend(memory: MemoryMap) -> str:
+    """What the bars add up to and what the marks mean."""
+    parts = [f"{memory.total / GIB:.2f} GiB in all"]
+    if any(_outside(segment) for segment in memory.segments):
+        parts.append("* outside the engine's budget")
+    if any(segment.certainty == "estimated" for segment in memory.segments):
+        parts.append("~ estimated")
+    return "; ".join(parts)
 
 
 def _name(segment: Segment) -> str:
-    pool = segment.certainty == "exact"
-    return segment.name + ("*" if pool and not segment.charged and segment.name != FREE else "")
+    return segment.name + "*" * _outside(segment)
+
+
+def _outside(segment: Segment) -> bool:
+    return segment.certainty == "exact" and not segment.charged and segment.name != FREE
 
 
 def _size(segment: Segment) -> str:
     """Two decimals where the bytes are known, one where they are estimated."""
     estimated = segment.certainty == "estimated"
     if abs(segment.nbytes) < GIB // 100 and not estimated:
-        return f"{segment.nbytes / (1 << 20):.1f} MiB"
-    return f"{_MARK[segment.certainty]}{segment.nbytes / GIB:.{1 if estimated else 2}f} GiB"
-
-
-def _gib(count: int) -> str:
-    return f"{count / GIB:.2f} GiB"
+        small = abs(segment.nbytes) < MIB // 10
+        return f"{segment.nbytes / KIB:.1f} KiB" if small else f"{segment.nbytes / MIB:.1f} MiB"
+    return f"{'~' * estimated}{segment.nbytes / GIB:.{1 if estimated else 2}f} GiB"
 
 
 def _style(segment: Segment) -> str:
-    if segment.name == FREE:
+    if segment.name in (FREE, REST):
         return "green" if segment.nbytes >= 0 else "red"
     if segment.certainty == "estimated":
         return "dim"

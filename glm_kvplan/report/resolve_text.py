@@ -5,6 +5,7 @@ from rich.text import Text
 
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.console import console
+from glm_kvplan.report.format import shown
 from glm_kvplan.report.headline import headline, layout
 
 
@@ -14,20 +15,12 @@ def render(plan: Plan) -> None:
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
     flags = max(len(choice.flag) for choice in plan.choices)
-    values = max(len(_shown(choice.value)) for choice in plan.choices)
+    values = max(len(shown(choice.value)) for choice in plan.choices)
     for choice in plan.choices:
         style = "bold" if choice.given else ""
-        line = Text(f"{choice.flag.ljust(flags)}  {_shown(choice.value).ljust(values)}  ", style=style)
+        line = Text(f"{choice.flag.ljust(flags)}  {shown(choice.value).ljust(values)}  ", style=style)
         line.append("given" if choice.given else "engine", style="bold" if choice.given else "dim")
         out.print(line)
         if choice.reason != "given":
             source = f" ({choice.source})" if choice.source else ""
             out.print(Padding(Text(choice.reason + source, style="dim"), (0, 0, 0, 4)))
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -8,7 +8,7 @@ from rich.text import Text
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import console
-from glm_kvplan.report.format import whole
+from glm_kvplan.report.format import three_digits, whole
 from glm_kvplan.report.headline import headline, layout
 from glm_kvplan.report.host_text import render_host
 from glm_kvplan.report.map_text import draw_map
@@ -73,8 +73,8 @@ def _size_line(name: str, answer: Boot, position: int) -> Text:
     if low == high:
         return Text(f"{name}  {whole(value):>12}", style="bold")
     line = Text(f"{name}  {_about(value, low, high, position):>12}", style="bold")
-    least = "refused" if low is None else _rounded(low[position])
-    most = "refused" if high is None else _rounded(high[position])
+    least = "refused" if low is None else three_digits(low[position])
+    most = "refused" if high is None else three_digits(high[position])
     if least != most:
         line.append(f"   {least} to {most} within the estimate", style="dim not bold")
     return line
@@ -84,12 +84,7 @@ def _about(value: int, low: PoolSizes | None, high: PoolSizes | None, position: 
     """A value that the estimate's error does not move is certain; others are shown to three digits."""
     if low is not None and high is not None and low[position] == high[position] == value:
         return whole(value)
-    return "~" + _rounded(value)
-
-
-def _rounded(value: int) -> str:
-    digits = max(len(str(value)) - 3, 0)
-    return whole(round(value, -digits))
+    return "~" + three_digits(value)
 
 
 def _limits_line(what: str, found: tuple[Limit, ...], estimated: bool) -> Text:
@@ -98,7 +93,7 @@ def _limits_line(what: str, found: tuple[Limit, ...], estimated: bool) -> Text:
     if not estimated:
         line.append(f" ({found[0].text})")
     if len(found) > 1:
-        value = f"~{_rounded(found[1].value)}" if estimated else whole(found[1].value)
+        value = f"~{three_digits(found[1].value)}" if estimated else whole(found[1].value)
         line.append(f"; next {found[1].name} at {value}")
     return line
 

@@ -34,7 +34,7 @@ _SEGMENT_OF_TENSOR = {
     "req_index_to_mamba_ping_pong_track_buffer_mapping": REQUESTS,
 }
 
-_NOTES = {
+NOTES = {
     STATE_SLOTS: "one recurrent state and convolution window a slot and KDA layer, and one padding slot",
     SNAPSHOTS: "the states after every draft token of every request",
     RINGS: "the inputs from which a state is replayed",
@@ -115,8 +115,8 @@ def memory_map(
     pools[STAGING] = staging_bytes
     segments = [
         *before,
-        *(Segment(name, pools[name], True, "exact", _NOTES[name]) for name in CHARGED if pools[name]),
-        *(Segment(name, pools[name], False, "exact", _NOTES[name]) for name in UNCHARGED if pools[name]),
+        *(Segment(name, pools[name], True, "exact", NOTES[name]) for name in CHARGED if pools[name]),
+        *(Segment(name, pools[name], False, "exact", NOTES[name]) for name in UNCHARGED if pools[name]),
     ]
     free = total - sum(segment.nbytes for segment in segments)
     note = "for CUDA graphs, activations, the indexer's logits and images"
