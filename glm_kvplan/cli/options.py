@@ -59,6 +59,24 @@ Launch = Annotated[
         metavar="FILE",
     ),
 ]
+Environment = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        help="An SGLANG_ switch of the server, such as SGLANG_MAMBA_CONV_DTYPE=float32; may be repeated.",
+        rich_help_panel=_WHAT,
+        metavar="NAME=VALUE",
+    ),
+]
+RowLayout = Annotated[
+    str | None,
+    typer.Option(
+        "--kv-row-layout",
+        help="Token rows of a patched build: bf16, fp8_scaled or fp8_raw. Default: as the backends need.",
+        rich_help_panel=_WHAT,
+        metavar="LAYOUT",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables (schema: docs/json.md).")]
 
 _SOURCES = {
@@ -67,6 +85,8 @@ _SOURCES = {
     "engine": (Engine, BASELINE),
     "gpu": (GpuName, None),
     "launch": (Launch, None),
+    "environment": (Environment, None),
+    "kv_row_layout": (RowLayout, None),
 }
 
 
@@ -116,7 +136,15 @@ def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch:
     return made
 
 
-def build_given(launch_words: list[str] | None, flags: dict[str, Any], *, launch: str | None, **sources: Any) -> Given:
+def build_given(
+    launch_words: list[str] | None,
+    flags: dict[str, Any],
+    *,
+    launch: str | None,
+    environment: list[str] | None,
+    kv_row_layout: str | None,
+    **sources: Any,
+) -> Given:
     """What a command line says of a deployment, not yet resolved. Raises InputError."""
     if launch is not None and launch_words is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
@@ -127,7 +155,25 @@ def build_given(launch_words: list[str] | None, flags: dict[str, Any], *, launch
         from glm_kvplan.deployment.launch_file import read_launch_file
 
         command = read_launch_file(launch, load_profile(sources["engine"]).base_release)
-    return given(flags, launch=command, **sources)
+    if kv_row_layout is not None:
+        flags = {**flags, "kv_row_layout": kv_row_layout}
+    return given(flags, launch=command, environment=_switches(environment), **sources)
+
+
+def _switches(assignments: list[str] | None) -> dict[str, str]:
+    """The engine's switches that --env sets. Raises InputError for one that changes no byte."""
+    if not assignments:
+        return {}
+    from glm_kvplan.deployment.command import MEMORY_ENVIRONMENT
+
+    found = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or name not in MEMORY_ENVIRONMENT:
+            known = ", ".join(sorted(MEMORY_ENVIRONMENT))
+            raise InputError(f"--env {assignment!r}: write NAME=VALUE with one of {known}")
+        found[name] = value
+    return found
 
 
 def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> Workload:

@@ -60,4 +60,5 @@ def ledger(geometry: Geometry, profile: EngineProfile, layers: int, tokens: int)
         ("index_kpool", geometry.index_kpool),
     )
     account = _ACCOUNTS[profile.index_rows_pooled, profile.host_index_pool]
-    return Ledger(account, layers * reserved_bytes(geometry, profile), tokens, terms)
+    reserved = layers * reserved_bytes(geometry, profile)
+    return Ledger(account, reserved, tokens, terms, layers * written_bytes(geometry))

@@ -25,11 +25,17 @@ class Ledger(NamedTuple):
     bytes_per_unit: int
     units: int
     terms: tuple[tuple[str, int], ...]
+    written_per_unit: int | None = None  # bytes of a unit that are really written; None: all of them
 
     @property
     def total(self) -> int:
         """Bytes of all units."""
         return self.bytes_per_unit * self.units
+
+    @property
+    def written(self) -> int:
+        """Bytes of one unit that the engine really writes; the rest is reserve."""
+        return self.bytes_per_unit if self.written_per_unit is None else self.written_per_unit
 
     @property
     def formula_in_numbers(self) -> str:

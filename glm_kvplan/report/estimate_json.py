@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.ledgers.ledger import Ledger
+from glm_kvplan.pictures.pools import pool_map
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.host_json import host_document, overrun_document
@@ -17,6 +18,7 @@ def document(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None) -> 
     """The whole answer in plain bytes."""
     stage = answer.largest.stage
     overrun = decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.sizes, stage)
+    drawn = pool_map(plan, answer.sizes, stage, 0 if host is None else host.plan.staging_bytes)
     return {
         "schema": "glm-kvplan/estimate",
         "schema_version": 1,
@@ -28,6 +30,10 @@ def document(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None) -> 
         "ranks_per_stage": answer.ranks_per_stage,
         "allocated_bytes_all_ranks": answer.allocated_everywhere,
         "stages": [_stage(rank) for rank in answer.stages],
+        "memory_map": {
+            "total_bytes": drawn.total,
+            "segments": [segment._asdict() for segment in drawn.segments],
+        },
         "host": host_document(host),
         "decode_overrun": overrun_document(overrun),
     }
@@ -51,6 +57,7 @@ def _ledger(ledger: Ledger) -> dict[str, Any]:
         "name": account.name,
         "unit": account.unit,
         "bytes_per_unit": ledger.bytes_per_unit,
+        "written_bytes_per_unit": ledger.written,
         "units": ledger.units,
         "total_bytes": ledger.total,
         "formula": account.formula,

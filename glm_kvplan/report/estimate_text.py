@@ -133,4 +133,6 @@ def _explain(ledger: Ledger) -> None:
     out.print(Text(f"  {account.formula}"))
     out.print(Text(f"  = {ledger.formula_in_numbers}"))
     out.print(Text(f"  = {whole(ledger.bytes_per_unit)} B; x {whole(ledger.units)} = {whole(ledger.total)} B"))
+    if ledger.written != ledger.bytes_per_unit:
+        out.print(Text(f"  reserved; written are {whole(ledger.written)} B of it"))
     out.print(Text(f"  source: {account.source}", style="dim"))
