@@ -39,12 +39,14 @@ PLANS: dict[str, tuple[dict[str, Any], str, MemoryGiven]] = {
     "pipeline": ({"tp_size": 4, "pp_size": 2}, "h200", MemoryGiven()),
     "replay": ({**MTP, "enable_linear_replayssm_spec": True}, "b200", MemoryGiven(176.28, 127.586)),
     "short context": ({"tp_size": 8, "context_length": 5000}, "h200", MemoryGiven()),
+    "shortest context": ({"tp_size": 8, "context_length": 5}, "h200", MemoryGiven()),
 }
 
 
-def seen(name: str, context: str = "4k", concurrency: int = 64) -> Picture:
+def seen(name: str, context: str | None = None, concurrency: int = 64) -> Picture:
     flags, gpu, given = PLANS[name]
-    return picture(plan(flags, gpu=gpu), Demand(parse_contexts(context), concurrency), given)
+    usual = str(min(4096, flags.get("context_length", 4096)))
+    return picture(plan(flags, gpu=gpu), Demand(parse_contexts(context or usual), concurrency), given)
 
 
 def engine_record(case: str, engine: str) -> dict[str, Any]:
@@ -134,7 +136,8 @@ def test_frontier_names_the_limit_that_binds() -> None:
 def test_lengths(longest: int) -> None:
     found = lengths(longest)
     assert found[-1] == longest and list(found) == sorted(set(found))
-    assert all(1 << power in found for power in range(10, longest.bit_length() - 1))
+    first = 10 if longest > 1024 else 0
+    assert all(1 << power in found for power in range(first, longest.bit_length()))
 
 
 @pytest.mark.parametrize("name", ["mtp", "dp", "plain", "fixed slots"])

@@ -42,12 +42,13 @@ def frontier(plan: Plan, answer: Boot, setup: Setup, checkpoints: int = 0) -> Fr
 
 
 def lengths(longest: int) -> tuple[int, ...]:
-    """Context lengths from 1K to `longest` in equal ratios, every power of two among them."""
-    found, power = [], min(SHORTEST, longest)
+    """Context lengths from 1K (from 1 where the longest is no more) in equal ratios, every power of two among them."""
+    found: list[int] = []
+    power = SHORTEST if longest > SHORTEST else 1
     while power < longest:
         found += [int(power * 2 ** (step / STEPS_PER_DOUBLING)) for step in range(STEPS_PER_DOUBLING)]
         power *= 2
-    return (*(length for length in found if length < longest), longest)
+    return (*dict.fromkeys(length for length in found if length < longest), longest)
 
 
 def fits(plan: Plan, answer: Boot, demand: Demand) -> Served:

@@ -44,7 +44,8 @@ def draw(seen: Picture, words: Words, shape: Shape) -> "Figure":
     plot = axes(made, 52, below, shape.width - 52 - 14, height)
     plot.set_xscale("log", base=2)
     plot.set_yscale("log")
-    plot.set_xlim(min(points[0].context, planned[0]), points[-1].context)
+    first, last = min(points[0].context, planned[0]), points[-1].context
+    plot.set_xlim(first if first < last else last / 2, last)
     plot.set_ylim(_LEAST, most)
     for limit, found in groupby(enumerate(points), key=lambda item: item[1].limit):
         places = [number for number, _ in found]

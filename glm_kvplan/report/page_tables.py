@@ -20,10 +20,11 @@ def sizes(seen: Picture, words: Words) -> Section:
         for name, value in (("before", budget.pre_gib), ("after", budget.available_gib))
     ]
     if answer.failure is None and answer.limits is not None:
+        estimated = budget.how != "measured"
         bounds = (
-            _bound(answer.limits.tokens, words),
+            _bound(answer.limits.tokens, estimated, words),
             words.term(answer.limits.slots.name),
-            _bound(answer.limits.requests, words),
+            _bound(answer.limits.requests, estimated, words),
         )
         rows += [
             (Cell(name), _about(seen, place), Cell(_span(seen, place, words)), Cell(bounds[place]))
@@ -47,11 +48,12 @@ def _span(seen: Picture, place: int, words: Words) -> str:
     return "" if low == high else f"{low} … {high}"
 
 
-def _bound(limits: tuple[Limit, ...], words: Words) -> str:
+def _bound(limits: tuple[Limit, ...], estimated: bool, words: Words) -> str:
     first = words.term(limits[0].name)
     if len(limits) == 1:
         return first
-    return words("next_limit", name=first, next=words.term(limits[1].name), value=three_digits(limits[1].value))
+    value = f"~{three_digits(limits[1].value)}" if estimated else whole(limits[1].value)
+    return words("next_limit", name=first, next=words.term(limits[1].name), value=value)
 
 
 def flags(seen: Picture, words: Words) -> Section:
