@@ -65,12 +65,14 @@ def find_gpu(name: str) -> Gpu:
     `local` where no NVIDIA driver answers.
     """
     plain, colon, memory = name.partition(":")
+    if not plain.strip():
+        raise InputError(f"--gpu {name[:80]!r} names no card; leave it out (an H200 is assumed) or see `kvplan gpus`")
     gpu = local_gpu() if plain.strip().lower() == "local" else _named(plain)
     if not colon:
         return gpu
     if not re.fullmatch(r"[0-9]{1,9}", memory.strip()) or not 0 < int(memory) <= LARGEST_MIB:
         raise InputError(
-            f"--gpu {name!r}: {memory!r} is not a memory in MiB; write for example {plain}:{gpu.memory_mib}"
+            f"--gpu {name[:80]!r}: {memory[:60]!r} is not a memory in MiB; write for example {plain}:{gpu.memory_mib}"
         )
     return replace(gpu, memory_mib=int(memory), source=f"given: {memory.strip()} MiB")
 

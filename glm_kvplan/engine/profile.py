@@ -15,6 +15,7 @@ from glm_kvplan.model.geometry import Geometry
 
 PROFILES = Path(__file__).parent / "profiles"
 BASELINE = "0.5.21"
+LARGEST_FIELD = 1 << 20  # no page, row or chunk comes near it
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,18 @@ def load_profile(engine: str = BASELINE) -> EngineProfile:
     if engine in releases():
         return _profile(tomllib.loads((PROFILES / f"{engine}.toml").read_text(encoding="utf-8")), engine)
     path = Path(engine)
-    if path.suffix == ".toml" or path.is_file():
+    if path.suffix == ".toml" or _is_file(path):
         return _from_file(path)
-    raise InputError(f"--engine {engine!r} has no profile; known: {', '.join(releases())}, installed, or a TOML file")
+    raise InputError(
+        f"--engine {engine[:80]!r} has no profile; known: {', '.join(releases())}, installed, or a TOML file"
+    )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name no file can have
+        return False
 
 
 def installed_release() -> str | None:
@@ -145,9 +155,8 @@ def _from_file(path: Path) -> EngineProfile:
         raise InputError(f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ")
     standard = asdict(load_profile(base))
     for name, value in data.items():
-        expected = standard.get(name)
-        if name in standard and expected is not None and type(value) is not type(expected):
-            raise InputError(f"--engine {path}: {name} = {value!r} must be a {type(expected).__name__}")
+        if name in standard:
+            _check_field(path, name, value, standard[name])
     return _profile({**standard, "release": f"{base} with {path.name}", **data}, f"--engine {path}")
 
 
@@ -157,3 +166,13 @@ def page_size(geometry: Geometry, profile: EngineProfile) -> int:
     Source: arg_groups/model_overrides/deepseek_v2.py:137 at 0.5.21, :162-173 at 0.5.23.
     """
     return profile.page_size * (geometry.index_kpool if profile.page_size_times_index_kpool else 1)
+
+
+def _check_field(path: Path, name: str, value: object, standard: object) -> None:
+    """Raise InputError for a value of another type than the release's, or a number that cannot be."""
+    kind = int if standard is None else type(standard)  # the one field that may be None is a number of bytes
+    if type(value) is not kind:
+        raise InputError(f"--engine {path}: {name} = {value!r} must be a {kind.__name__}")
+    least = 1 if name in ("page_size", "scaled_row_bytes") else 0
+    if isinstance(value, int) and not least <= value <= LARGEST_FIELD:
+        raise InputError(f"--engine {path}: {name} = {value} must lie between {least} and {LARGEST_FIELD:,}")
