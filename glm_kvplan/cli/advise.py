@@ -24,10 +24,14 @@ def advise(
             "--context",
             help="Context lengths: 128k, a mix 0.8:8k,0.2:128k, or a histogram file (length,count a line).",
             rich_help_panel=_PANEL,
+            metavar="LENGTHS",
         ),
     ] = "128k",
     concurrency: Annotated[
-        str, typer.Option("--concurrency", help="Requests at once, over the whole deployment.", rich_help_panel=_PANEL)
+        str,
+        typer.Option(
+            "--concurrency", help="Requests at once, over the whole deployment.", rich_help_panel=_PANEL, metavar="N"
+        ),
     ] = "1",
     checkpoints: Annotated[
         int,
@@ -35,11 +39,14 @@ def advise(
             "--checkpoints",
             help="Shared-prefix states to keep per conversation, beside a running request's own slots.",
             rich_help_panel=_PANEL,
+            metavar="N",
         ),
     ] = 0,
     state_dtype: Annotated[
         str | None,
-        typer.Option("--try-state-dtype", help="Also try this mamba_ssm_dtype (accuracy is yours to judge)."),
+        typer.Option(
+            "--try-state-dtype", help="Also try this mamba_ssm_dtype (accuracy is yours to judge).", metavar="DTYPE"
+        ),
     ] = None,
     pre_gib: PreGib = None,
     available_gib: AvailableGib = None,

@@ -34,9 +34,12 @@ def check(
         bool, typer.Option("--strict", help="Warnings fail, too, unless the file tolerates them.")
     ] = False,
     engine: Annotated[
-        str | None, typer.Option("--engine", help="Check every file under this release instead of its own.")
+        str | None,
+        typer.Option("--engine", help="Check every file under this release instead of its own.", metavar="RELEASE"),
     ] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="Check every file on this GPU instead of its own.")] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="Check every file on this GPU instead of its own.", metavar="NAME")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Whether deployments start and hold what their files expect. Exit code 0: yes; 1: no; 2: a file is unusable.

@@ -14,10 +14,11 @@ def diff(
         list[str], typer.Argument(metavar="A [B]", help="One or two deployment files (docs/check.md); - for stdin.")
     ],
     engine: Annotated[
-        list[str] | None, typer.Option("--engine", help="Release of both sides; given twice, of A and of B.")
+        list[str] | None,
+        typer.Option("--engine", help="Release of both sides; given twice, of A and of B.", metavar="RELEASE"),
     ] = None,
     gpu: Annotated[
-        list[str] | None, typer.Option("--gpu", help="GPU of both sides; given twice, of A and of B.")
+        list[str] | None, typer.Option("--gpu", help="GPU of both sides; given twice, of A and of B.", metavar="NAME")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -19,14 +19,18 @@ HostGib = Annotated[
         "--host-gib",
         help="Available on one host before the server starts: are the pools within it?",
         rich_help_panel=_PANEL,
+        metavar="GIB",
     ),
 ]
 PodGib = Annotated[
-    float | None, typer.Option("--pod-gib", help="A container's memory limit on one host.", rich_help_panel=_PANEL)
+    float | None,
+    typer.Option("--pod-gib", help="A container's memory limit on one host.", rich_help_panel=_PANEL, metavar="GIB"),
 ]
 Prefix = Annotated[
     str | None,
-    typer.Option("--context", help="Tokens of a cached prefix, for coverage. [128k]", rich_help_panel=_PANEL),
+    typer.Option(
+        "--context", help="Tokens of a cached prefix, for coverage. [128k]", rich_help_panel=_PANEL, metavar="TOKENS"
+    ),
 ]
 
 

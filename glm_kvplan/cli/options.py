@@ -29,7 +29,9 @@ Model = Annotated[
         metavar="PATH|ID",
     ),
 ]
-Revision = Annotated[str | None, typer.Option("--revision", help="Revision on the Hub.", rich_help_panel=_WHAT)]
+Revision = Annotated[
+    str | None, typer.Option("--revision", help="Revision on the Hub.", rich_help_panel=_WHAT, metavar="REVISION")
+]
 Engine = Annotated[
     str,
     typer.Option(

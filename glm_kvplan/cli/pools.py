@@ -16,6 +16,7 @@ Context = Annotated[
         "--context",
         help="Tokens of one request, where --max-total-tokens fixes no pool. [128k]",
         rich_help_panel=WORKLOAD,
+        metavar="TOKENS",
     ),
 ]
 Concurrency = Annotated[
@@ -24,6 +25,7 @@ Concurrency = Annotated[
         "--concurrency",
         help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
         rich_help_panel=WORKLOAD,
+        metavar="N",
     ),
 ]
 PpRank = Annotated[

@@ -26,16 +26,23 @@ def reconcile(
             metavar="URL",
         ),
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for --url.", min=0.1, max=600)] = 10.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds to wait for --url.", min=0.1, max=600, metavar="SECONDS")
+    ] = 10.0,
     boot: Annotated[
         int | None, typer.Option("--boot", help="Which start in the log, counted from 1. [the last]", min=1)
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", help="SGLang release, `installed`, or a profile file. [the one that fits best]"),
+        typer.Option(
+            "--engine",
+            help="SGLang release, `installed`, or a profile file. [the one that fits best]",
+            metavar="RELEASE",
+        ),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help="GPU name or NAME:MIB. [guessed from the log's memory and kernels]")
+        str | None,
+        typer.Option("--gpu", help="GPU name or NAME:MIB. [guessed from the log's memory and kernels]", metavar="NAME"),
     ] = None,
     model: Model = None,
     revision: Revision = None,

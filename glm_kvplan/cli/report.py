@@ -24,18 +24,21 @@ def report(
         str, typer.Option("-o", "--output", help="File to write (- for standard output).", metavar="FILE")
     ],
     format: Annotated[
-        str | None, typer.Option("--format", help="html, md, png or svg. [by the file's name, else html]")
+        str | None,
+        typer.Option("--format", help="html, md, png or svg. [by the file's name, else html]", metavar="NAME"),
     ] = None,
     chart: Annotated[
-        str | None, typer.Option("--chart", help="For png and svg: map, frontier, prices, split or host. [map]")
+        str | None,
+        typer.Option("--chart", help="For png and svg: map, frontier, prices, split or host. [map]", metavar="NAME"),
     ] = None,
-    lang: Annotated[str, typer.Option("--lang", help="Words of the report: en or zh.")] = "en",
+    lang: Annotated[str, typer.Option("--lang", help="Words of the report: en or zh.", metavar="en|zh")] = "en",
     context: Annotated[
         str | None,
         typer.Option(
             "--context",
             help="Context lengths: 128k, a mix 0.8:8k,0.2:128k, or a histogram file. [128k]",
             rich_help_panel=_WORKLOAD,
+            metavar="LENGTHS",
         ),
     ] = None,
     concurrency: Annotated[
@@ -44,11 +47,17 @@ def report(
             "--concurrency",
             help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
             rich_help_panel=_WORKLOAD,
+            metavar="N",
         ),
     ] = None,
     checkpoints: Annotated[
         int,
-        typer.Option("--checkpoints", help="Shared-prefix states to keep per conversation.", rich_help_panel=_WORKLOAD),
+        typer.Option(
+            "--checkpoints",
+            help="Shared-prefix states to keep per conversation.",
+            rich_help_panel=_WORKLOAD,
+            metavar="N",
+        ),
     ] = 0,
     pre_gib: PreGib = None,
     available_gib: AvailableGib = None,

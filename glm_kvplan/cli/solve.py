@@ -21,7 +21,8 @@ def solve(
     draft_weights_gib: DraftWeightsGib = None,
     checkpoint: Checkpoint = None,
     prompt: Annotated[
-        str | None, typer.Option("--prompt", help="Longest prompt to serve. [the longest the server admits]")
+        str | None,
+        typer.Option("--prompt", help="Longest prompt to serve. [the longest the server admits]", metavar="TOKENS"),
     ] = None,
     host_gib: HostGib = None,
     pod_gib: PodGib = None,

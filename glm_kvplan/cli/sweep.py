@@ -103,18 +103,26 @@ def sweep(
             "--context",
             help="Context lengths to serve: 128k, a mix 0.8:8k,0.2:128k, or a histogram file.",
             rich_help_panel=_PANEL,
+            metavar="LENGTHS",
         ),
     ] = None,
     concurrency: Annotated[
         str | None,
         typer.Option(
-            "--concurrency", help="Requests to serve at once; all that fit where left out.", rich_help_panel=_PANEL
+            "--concurrency",
+            help="Requests to serve at once; all that fit where left out.",
+            rich_help_panel=_PANEL,
+            metavar="N",
         ),
     ] = None,
     checkpoints: Annotated[
         int,
         typer.Option(
-            "--checkpoints", min=0, help="Shared-prefix states to keep per conversation.", rich_help_panel=_PANEL
+            "--checkpoints",
+            min=0,
+            help="Shared-prefix states to keep per conversation.",
+            rich_help_panel=_PANEL,
+            metavar="N",
         ),
     ] = 0,
     prompt: Annotated[
@@ -123,6 +131,7 @@ def sweep(
             "--prompt",
             help="Longest prompt, for the headroom; the longest admitted where left out.",
             rich_help_panel=_PANEL,
+            metavar="TOKENS",
         ),
     ] = None,
     pre_gib: PreGib = None,

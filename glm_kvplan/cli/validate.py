@@ -23,10 +23,16 @@ _ALLOCATION = "Allocation"
 def validate(
     plan: Plan,
     device: Annotated[
-        str, typer.Option("--device", help="auto, cuda, cuda:N, cpu or meta.", rich_help_panel=_ALLOCATION)
+        str,
+        typer.Option(
+            "--device", help="auto, cuda, cuda:N, cpu or meta.", rich_help_panel=_ALLOCATION, metavar="DEVICE"
+        ),
     ] = "auto",
     keep_free: Annotated[
-        str, typer.Option("--keep-free", help="Memory to leave alone: 1GiB, 500MB.", rich_help_panel=_ALLOCATION)
+        str,
+        typer.Option(
+            "--keep-free", help="Memory to leave alone: 1GiB, 500MB.", rich_help_panel=_ALLOCATION, metavar="BYTES"
+        ),
     ] = "1GiB",
     scale: Annotated[
         bool,

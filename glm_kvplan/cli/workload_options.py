@@ -8,7 +8,9 @@ _PANEL = "Workload"
 
 Context = Annotated[
     str | None,
-    typer.Option("--context", help="Tokens of one request: 131072, 128k, 1m. [128k]", rich_help_panel=_PANEL),
+    typer.Option(
+        "--context", help="Tokens of one request: 131072, 128k, 1m. [128k]", rich_help_panel=_PANEL, metavar="TOKENS"
+    ),
 ]
 Concurrency = Annotated[
     str | None,
@@ -16,5 +18,6 @@ Concurrency = Annotated[
         "--concurrency",
         help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
         rich_help_panel=_PANEL,
+        metavar="N",
     ),
 ]
