@@ -70,7 +70,7 @@ def test_the_payload_of_an_index_key() -> None:
 
 
 def test_tails_only_where_keys_are_pooled() -> None:
-    """mem_cache/memory_pool.py:4983 at 0.5.21: neither a pool of one token nor a checkpoint that does not pool has one."""
+    """A pool of one token has no tail, nor has a checkpoint without pooling (memory_pool.py:4983 at 0.5.21)."""
     assert compress_tail.row_bytes(GEOMETRY, 4, 11) == 11 * 2 * 8 * 128 * 2
     for bare in (replace(GEOMETRY, index_kpool=1), replace(GEOMETRY, index_kpool_compress=False)):
         ledger = compress_tail.ledger(bare, 4, 11, 8)
