@@ -103,6 +103,15 @@ def test_the_readmes_show_real_output() -> None:
         assert len([step for step in STEPS if step.document == ROOT / name and step.compared]) >= 3
 
 
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_the_install_line_runs_the_command_shown_under_it(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    line = re.search(r"(?m)^pip install \. && (kvplan .+)$", text)
+    shown = next(step.command for step in STEPS if step.document == ROOT / name)
+    assert line is not None and line[1].split() == shown.replace("\\\n", " ").split()
+    assert re.search(r"(?m)^pip install -c constraints\.txt '\.\[test\]' && pytest$", text)
+
+
 def anchors(document: Path) -> set[str]:
     """The anchors that a Markdown reader makes of the headings."""
     text = re.sub(r"(?ms)^```.*?^```$", "", document.read_text(encoding="utf-8"))

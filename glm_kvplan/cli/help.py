@@ -11,7 +11,7 @@ import typer
 
 from glm_kvplan.deployment.flags import FLAGS
 
-_MOST, _NAMES = 100, 32  # the widest line; the column of names
+_LEAST, _MOST, _NAMES = 60, 100, 32  # columns of a line at least and at most; the column of names
 _LAST = "Model, engine and GPU"
 _PANEL_OF = {flag.name: flag.group for flag in FLAGS}
 _EXAMPLE = "Example: "
@@ -54,7 +54,7 @@ def _of_engine(param: Any) -> bool:
 
 
 def _width() -> int:
-    return min(shutil.get_terminal_size().columns, _MOST)
+    return max(_LEAST, min(shutil.get_terminal_size().columns, _MOST))
 
 
 def _bold(text: str) -> str:
