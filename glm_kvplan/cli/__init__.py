@@ -1,14 +1,18 @@
 """The command line: one file a command, loaded only when it is called. No arithmetic in here."""
 
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from glm_kvplan.errors import KvplanError
+from glm_kvplan.errors import InputError, KvplanError
 
+_BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
 
 # By what they are for; name: what `kvplan --help` says of it. The function is `glm_kvplan.cli.<name>.<name>`.
@@ -39,6 +43,10 @@ PANELS = {
 COMMANDS = {name: text for commands in PANELS.values() for name, text in commands.items()}
 
 
+class _ReaderLeft(Exception):
+    """Whoever read our output has closed it."""
+
+
 class _Command(TyperCommand):
     """A command whose help is ours: plain, and as wide as the terminal."""
 
@@ -59,7 +67,21 @@ class _Commands(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
 
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:  # typer would make it exit code 1, which is an answer here
+            raise _ReaderLeft from None
+        return code
+
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1, 0.6)
+            hint = f"did you mean {near[0]}?" if near else f"commands are: {', '.join(COMMANDS)}"
+            raise InputError(f"{args[0][:60]!r} is no command; {hint}")
         ctx.meta[_CALLED] = args[0]
         return super().resolve_command(ctx, args)
 
@@ -107,6 +129,7 @@ def kvplan(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run `kvplan`. Exit code 0: answered; 1: answered, and the answer is no; 2: the input cannot be used."""
+    _open_streams()
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     ours, launch = words, None
     if "--" in words:
@@ -116,14 +139,33 @@ def main(arguments: list[str] | None = None) -> None:
         code = app(args=ours, prog_name="kvplan", standalone_mode=False, obj={"launch": launch})
     except (KvplanError, typer.TyperException) as error:
         _fail(str(error) if isinstance(error, KvplanError) else error.format_message())
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has left; there is nobody to tell
-        sys.exit(0)
+    except _ReaderLeft:
+        _drop_output()
+        sys.exit(_BROKEN_PIPE)
+    except OSError as error:
+        _drop_output()
+        _fail(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}")
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str) -> None:
-    print("kvplan: " + " ".join(message.split()), file=sys.stderr)
+    with suppress(OSError):
+        print("kvplan: " + " ".join(message.split()), file=sys.stderr)
     sys.exit(2)
+
+
+def _open_streams() -> None:
+    """Give a process that was started with closed streams some to write to."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    """Nothing is written to standard output any more, not even what is still buffered at the interpreter's end."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)

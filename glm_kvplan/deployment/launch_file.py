@@ -23,6 +23,8 @@ def read_launch_file(path: str | Path, release: str = BASELINE) -> LaunchCommand
     everything `read_launch_command` and `with_config_file` raise it for.
     """
     if str(path) == "-":
+        if sys.stdin is None:
+            raise InputError("--launch -: standard input is closed")
         text = _text_of(sys.stdin.buffer.read(_LARGEST_FILE + 1), "standard input")
     else:
         text = _read_text(Path(path), "--launch")

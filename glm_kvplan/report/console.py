@@ -14,10 +14,17 @@ def console() -> Console:
     """Standard output. Colours are off in a pipe and under NO_COLOR (rich's own rules)."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not _encodes("…→×±≥"):
         sys.stdout.reconfigure(errors="replace")  # a mark the encoding lacks must not end the answer
-    if _dumb():  # rich takes such a terminal to be 80 columns wide
+    made = _Console(highlight=False, soft_wrap=False)
+    if _dumb() or made.width < 1:  # rich takes a dumb terminal to be 80 columns wide, and COLUMNS=0 at its word
         size = shutil.get_terminal_size()
-        return Console(highlight=False, soft_wrap=False, width=size.columns, height=size.lines)
-    return Console(highlight=False, soft_wrap=False)
+        return _Console(highlight=False, soft_wrap=False, width=size.columns, height=size.lines)
+    return made
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the error through: rich would exit with code 1, which is an answer here."""
+        raise
 
 
 def ascii_only() -> bool:
