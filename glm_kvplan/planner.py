@@ -144,7 +144,7 @@ def given(
         loaded = load_served_model(served, revision=revision or served_revision)
     else:
         loaded = load_model(model, revision=revision)
-    card = find_gpu(gpu or ASSUMED_GPU)
+    card = find_gpu(ASSUMED_GPU if gpu is None else gpu)
     return Given(loaded, profile, card, gpu is None, all_flags, switches, served, tuple(notes))
 
 
@@ -161,5 +161,10 @@ def _read(launch: "Sequence[str] | str | LaunchCommand", release: str) -> "Launc
 def _notes(command: "LaunchCommand") -> list[str]:
     notes = list(command.warnings)
     if command.ignored:
-        notes.append(f"{command.ignored} flag{'s' * (command.ignored > 1)} of the launch command touch no memory")
+        flags = (
+            "1 flag of the launch command touches"
+            if command.ignored == 1
+            else (f"{command.ignored} flags of the launch command touch")
+        )
+        notes.append(f"{flags} no memory")
     return notes

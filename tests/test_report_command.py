@@ -68,7 +68,7 @@ REFUSED = {
     "chart": (["-o", "{}/a.svg", "--chart", "pie"], "--chart 'pie'"),
     "png to a terminal": (["-o", "-", "--format", "png"], "a png is not text"),
     "no host": (["-o", "{}/a.svg", "--chart", "host"], "HiCache is off"),
-    "context": (["-o", "{}/a.html", "--context", "2m"], "context_length"),
+    "context": (["-o", "{}/a.html", "--context", "2m"], "--context-length"),
     "still": (["-o", "{}/a.svg", "--chart", "split", "--disable-radix-cache", "--max-running-requests", "9"], "radix"),
 }
 

@@ -192,7 +192,7 @@ def test_holds() -> None:
 
 
 def test_a_context_the_server_refuses() -> None:
-    with pytest.raises(InputError, match="context_length"):
+    with pytest.raises(InputError, match="--context-length"):
         seen("short context", "8k")
 
 

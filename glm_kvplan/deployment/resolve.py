@@ -128,6 +128,7 @@ def resolve(
     unwired.unwired_pools(a, site)
     parallel.check_layout(a, site)
     memory.check_chunk(a, site)
+    memory.check_fraction(a, site)
     attention.row_layout(a, site)
     return Resolution(_deployment(a), a, site)
 

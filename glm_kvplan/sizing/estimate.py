@@ -25,7 +25,6 @@ from glm_kvplan.pools.attribution import Attribution, attribution
 from glm_kvplan.pools.specs import TensorSpec, tensor_specs
 from glm_kvplan.sizing.sizes import PoolSizes
 
-
 DEFAULT_CONTEXT = 128 * 1024
 
 

@@ -141,9 +141,12 @@ def _before_load(
     if gpu.integrated and host is not None:
         seen = MemoryPart("host memory available", host, 0.0, "measured", "utils/common.py:444-450 at 0.5.21")
         return host + ONE_GPU.gib, (seen, ONE_GPU)
-    if gpu.integrated:
-        return total + INTEGRATED.gib, (card, INTEGRATED)
-    overhead = ONE_GPU if deployment.world_size == 1 else SEVERAL_GPUS
+    overhead = INTEGRATED if gpu.integrated else ONE_GPU if deployment.world_size == 1 else SEVERAL_GPUS
+    if total + overhead.gib <= 0:
+        raise InputError(
+            f"{gpu.name} with {gpu.memory_mib} MiB is no larger than what {overhead.name} take (~{-overhead.gib:.1f} "
+            "GiB); give its memory in MiB, or --pre-gib"
+        )
     return total + overhead.gib, (card, overhead)
 
 

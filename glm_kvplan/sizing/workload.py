@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.errors import InputError
 from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.units import LARGEST_COUNT, parse_count
+from glm_kvplan.units import LARGEST_COUNT, is_count, parse_count
 
 MOST_BINS = 20_000
 LARGEST_FILE = 16 << 20
-SHARE = re.compile(r"\d+(\.\d+)?")
+SHARE = re.compile(r"\d{1,20}(\.\d{1,20})?")
 _ROW = re.compile(r"\s*([^\s,;]+)\s*[,;\s]\s*([^\s,;]+)\s*")
 
 
@@ -98,22 +98,31 @@ def parse_contexts(text: str) -> Contexts:
     Raises InputError for anything else.
     """
     text = text.strip()
+    if is_count(text):
+        return contexts([(parse_count(text, "--context"), 1)])
     if ":" not in text and ("." in text.rstrip("kKmM.") or "/" in text) and Path(text).suffix:
         return read_histogram(Path(text))
     if ":" not in text:
-        return contexts([(parse_count(text, "context"), 1)])
-    if Path(text).is_file():
+        return contexts([(parse_count(text, "--context"), 1)])
+    if _is_file(text):
         return read_histogram(Path(text))
     pairs = []
     for part in text.split(","):
         share, _, length = part.partition(":")
         if not SHARE.fullmatch(share.strip()):
-            raise InputError(f"context mix: {part.strip()!r} is not share:length, such as 0.8:8k")
-        pairs.append((parse_count(length, "context mix"), Fraction(share.strip())))
+            raise InputError(f"--context: {part.strip()[:60]!r} is not share:length, such as 0.8:8k")
+        pairs.append((parse_count(length, "--context"), Fraction(share.strip())))
     total = sum((share for _, share in pairs), Fraction(0))
     if abs(total - 1) > Fraction(1, 100):
-        raise InputError(f"context mix: the shares of {text!r} add up to {float(total):g}, not 1")
+        raise InputError(f"--context: the shares of {text[:60]!r} add up to {float(total):g}, not 1")
     return contexts(pairs)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # a name no file can have
+        return False
 
 
 def read_histogram(path: Path) -> Contexts:
@@ -214,6 +223,6 @@ def check(demand: Demand, deployment: Deployment) -> None:
         raise InputError("checkpoints need the radix cache, which is off; leave disable_radix_cache out")
     if demand.contexts.longest > deployment.context_length:
         raise InputError(
-            f"a context of {demand.contexts.longest} tokens is longer than the server accepts; "
-            f"raise context_length ({deployment.context_length})"
+            f"a context of {demand.contexts.longest} tokens is longer than the server accepts "
+            f"({deployment.context_length}, --context-length)"
         )

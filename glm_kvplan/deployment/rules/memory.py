@@ -141,6 +141,22 @@ def static_fraction(a: Arguments, site: Site) -> None:
     a.mem_fraction_static = fraction
 
 
+def check_fraction(a: Arguments, site: Site) -> None:
+    """Refuse a card that the engine's own reserve for activations, graphs and buffers takes whole.
+
+    The engine computes a fraction of 0 or less all the same, and finds no memory for its pools at start-up.
+    Source: mem_cache/kv_cache_configurator.py:2194-2228 at 0.5.21.
+    """
+    if a.mem_fraction_static is None or a.mem_fraction_static > 0:
+        return
+    raise RefusedError(
+        f"nothing of {site.gpu.memory_mib} MiB ({site.gpu.name}) is left for weights and pools: the engine reserves "
+        f"{a.reserved_mib:.0f} MiB for activations, graphs and parallel buffers; give --mem-fraction-static, or lower "
+        "--chunked-prefill-size or --cuda-graph-max-bs-decode",
+        "arg_groups/memory_hook.py:274-330 at 0.5.21",
+    )
+
+
 def _graph_mib(a: Arguments) -> float:
     """MiB kept for captured graphs and attention-DP padding (memory_hook.py:350-395 at 0.5.21)."""
     reserved = 0.0

@@ -46,6 +46,7 @@ def speculation(a: Arguments, site: Site) -> None:
         _adaptive(a)
     if name in _FAMILY:
         _eagle(a)
+        _check_own_draft(a, site, name)
     else:
         _block_draft(a, site)
     if a.max_running_requests is None:
@@ -122,6 +123,17 @@ def _eagle(a: Arguments) -> None:
     elif a.speculative_num_draft_tokens is None:
         raise RefusedError(
             "--speculative-eagle-topk above 1 needs --speculative-num-draft-tokens", f"{_HOOK}:1143 at 0.5.21"
+        )
+
+
+def _check_own_draft(a: Arguments, site: Site, name: str) -> None:
+    """The checkpoint's own draft is one MTP layer; the engine stops while it loads any other number."""
+    layers = site.geometry.num_nextn_predict_layers
+    if name == "EAGLE" and a.speculative_draft_model_path is None and layers != 1:
+        raise RefusedError(
+            f"{name} speculation drafts with one MTP layer of the checkpoint, and this one has {layers} "
+            "(num_nextn_predict_layers); leave it out or give --speculative-draft-model-path",
+            "models/glm5_next.py:1551-1560 at 0.5.21",
         )
 
 
