@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from glm_kvplan.explain.topic import Explanation, Ground, right, wrong
+from glm_kvplan.explain.topic import Explanation, Ground, plural, right, wrong
 from glm_kvplan.ledgers import kda_state
 from glm_kvplan.pools import counts
 from glm_kvplan.sizing.costs import costs
@@ -104,8 +104,9 @@ def pools(ground: Ground) -> Explanation:
     held = counts.state_layers(plan.geometry, plan.deployment, plan.profile, stage)
     tokens = price.slot_bytes // price.cell_bytes if price.cell_bytes else 0
     lines = [
-        f"HBM has one HybridLinearKVPool with two parts: full_kv_pool, {ground.full_layers} layers of rows and index "
-        f"keys, and mamba_pool, {held} layers of state (built by the request pool). "
+        "HBM has one HybridLinearKVPool with two parts: full_kv_pool, "
+        f"{plural(ground.full_layers, 'layer')} of rows and index keys, and mamba_pool, "
+        f"{plural(held, 'layer')} of state (built by the request pool). "
         "They are no two pools with a budget each.",
         f"One budget pays both, so {price.slot_bytes:,} B for one more state slot are {tokens:,} tokens fewer at "
         f"{price.cell_bytes:,} B each.",
@@ -132,12 +133,18 @@ def tail(ground: Ground) -> Explanation:
     ratio = deployment.hicache_ratio or DEFAULT_RATIO
     width = geometry.index_kpool + counts.draft_tokens(deployment)
     requests = ground.answer.sizes.running_requests
+    title = "a compress tail never leaves the GPU"
+    if not ledger.bytes_per_unit:
+        why = "keys are not pooled in this checkpoint" if ground.index_layers else "no layer here has index keys"
+        line = f"There is no compress tail: {why}, so no token waits for its group to fill."
+        return Explanation(title, (line,), (), ledger.account.formula, ledger.formula_in_numbers, ledger.account.source)
     return Explanation(
-        "a compress tail never leaves the GPU",
+        title,
         (
             f"The tail holds a running request's last tokens that fill no group of {geometry.index_kpool} yet: {width} "
-            f"keys and as many scores in each of {ground.full_layers} layers, {ledger.bytes_per_unit:,} B a row.",
-            f"It is allocated whole: {ledger.units:,} rows for {requests:,} request{'s' * (requests != 1)} are "
+            f"keys and as many scores in each of {plural(ground.index_layers, 'layer')}, "
+            f"{ledger.bytes_per_unit:,} B a row.",
+            f"It is allocated whole: {ledger.units:,} rows for {plural(requests, 'request')} are "
             f"{ledger.total:,} B ({ledger.total / MIB:.2f} MiB) on a rank, outside the engine's budget.",
             "The radix tree does not point to it and HiCache has no pool for it: a request that ends takes it along.",
         ),

@@ -3,7 +3,7 @@
 from glm_kvplan.deployment.deployment import KvLayout
 from glm_kvplan.engine.profile import load_profile, releases
 from glm_kvplan.errors import KvplanError
-from glm_kvplan.explain.topic import Explanation, Ground, right, wrong
+from glm_kvplan.explain.topic import Explanation, Ground, plural, right, wrong
 from glm_kvplan.ledgers import host, indexer, latent_kv
 from glm_kvplan.pools import counts
 from glm_kvplan.sizing.estimate import estimate
@@ -30,8 +30,8 @@ def row(ground: Ground) -> Explanation:
         "how wide a token's row is",
         (
             f"A row is kv_lora_rank {geometry.kv_lora_rank} + qk_rope_head_dim {geometry.qk_rope_head_dim} elements. "
-            f"Here it is stored as {_LAYOUTS[deployment.kv_layout]}: {here:,} B in each of {layers} full-attention "
-            "layers.",
+            f"Here it is stored as {_LAYOUTS[deployment.kv_layout]}: {here:,} B in each of "
+            f"{plural(layers, 'full-attention layer')}.",
             f"The layouts: {others}. FP8 is raw where a sparse backend is trtllm (prefill "
             f"{deployment.dsa_prefill_backend}, decode {deployment.dsa_decode_backend} here) and carries scales "
             "elsewhere on CUDA.",
@@ -72,8 +72,8 @@ def token(ground: Ground) -> Explanation:
             right(f"a request of {tokens:,} tokens, state included", rows + state, "B"),
             wrong("the same by its tokens alone", rows, "B"),
         ),
-        f"tokens * token_bytes + slots_per_request * slot_bytes; token_bytes = {ledgers['latent_kv'].account.formula}"
-        f" + {ledgers['indexer'].account.formula}",
+        "tokens * token_bytes + slots_per_request * slot_bytes; token_bytes = "
+        + " + ".join(ledger.account.formula for ledger in ledgers.values() if ledger.account.unit == "token"),
         f"{tokens} * {ground.token_bytes} + {deployment.slots_per_request} * {ledgers['kda_state'].bytes_per_unit}",
         ledgers["indexer"].account.source,
     )
@@ -103,7 +103,7 @@ def page(ground: Ground) -> Explanation:
         f"a page is {size} tokens; index_kpool {pool} groups them for scoring",
         (
             f"Pools are handed out, evicted and copied to the host by pages of {size} tokens; a page of index keys is "
-            f"{page_bytes:,} B in each of {layers} layers.",
+            f"{page_bytes:,} B in each of {plural(layers, 'layer')}.",
             f"index_kpool {pool} makes {size // pool} groups of a page, and {geometry.index_topk // pool} groups of "
             f"the {geometry.index_topk:,} tokens a query attends to. It makes no page smaller.",
             storage,
@@ -198,7 +198,7 @@ def mtp(ground: Ground) -> Explanation:
     slab = pool_layers - added.kda_layers
     state = ledgers["kda_state"]
     lines = [
-        f"The checkpoint has {layers} draft layer; pools for it exist only while speculation runs, "
+        f"The checkpoint has {plural(layers, 'draft layer')}; pools for it exist only while speculation runs, "
         + ("as here." if on else "which is off here. With --speculative-algorithm EAGLE:")
     ]
     if draft_row is not None:

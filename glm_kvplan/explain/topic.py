@@ -53,8 +53,18 @@ class Ground(NamedTuple):
         return self.plan.geometry.full_attention_in(self.answer.largest.stage)
 
     @property
+    def index_layers(self) -> int:
+        """Full-attention layers with index keys, and so a compress tail, of their own."""
+        return self.plan.geometry.index_in(self.answer.largest.stage)
+
+    @property
     def kda_layers(self) -> int:
         return self.plan.geometry.linear_attention_in(self.answer.largest.stage)
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 layer`, `11 layers`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def right(says: str, value: int, unit: str) -> Figure:

@@ -126,7 +126,9 @@ def _locations(deployment: Deployment, profile: EngineProfile) -> Iterator[Locat
         _TAILS + tuple("draft." + name for name in _TAILS if drafts),
         None,
         None,
-        "a running request's last tokens that fill no index pool yet; not on the tree",
+        "a running request's last tokens that fill no index pool yet"
+        + (", the draft layer's own included" if drafts else "")
+        + "; not on the tree",
         "mem_cache/memory_pool.py:4972-5048 at 0.5.21",
     )
     yield Location(

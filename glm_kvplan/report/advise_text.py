@@ -4,7 +4,7 @@ from rich.text import Text
 
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.console import console
-from glm_kvplan.report.format import whole
+from glm_kvplan.report.format import count, whole
 from glm_kvplan.report.headline import headline, layout
 from glm_kvplan.sizing.advice import Advice
 from glm_kvplan.sizing.workload import Contexts, Demand
@@ -16,7 +16,7 @@ def render(plan: Plan, demand: Demand, answer: Advice) -> None:
     out = console()
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
-    out.print(Text(f"wanted: {whole(demand.concurrency)} requests at once, contexts of {_contexts(demand.contexts)}"))
+    out.print(Text(f"wanted: {count(demand.concurrency, 'request')} at once, contexts of {_contexts(demand.contexts)}"))
     if answer.solution is not None:
         out.print(Text("\nflags to add:", style="bold"))
         for name, value in answer.flags.items():
@@ -32,20 +32,20 @@ def _proof(plan: Plan, demand: Demand, answer: Advice) -> None:
     per = " per DP worker" if plan.deployment.attn_dp_size > 1 else ""
     out.print(
         Text(
-            f"\nthe engine then sizes{per} {whole(solution.tokens)} tokens, {whole(solution.state_slots)} state slots, "
-            f"{whole(solution.running_requests)} running requests"
+            f"\nthe engine then sizes{per} {count(solution.tokens, 'token')}, "
+            f"{count(solution.state_slots, 'state slot')}, {count(solution.running_requests, 'running request')}"
         )
     )
     style = "green" if answer.holds else "yellow"
     out.print(
         Text(
-            f"serves {whole(answer.served.requests)} of {whole(demand.concurrency)} requests at once; "
+            f"serves {whole(answer.served.requests)} of {count(demand.concurrency, 'request')} at once; "
             f"its own split would serve {whole(answer.default.requests)} (bound by {answer.default.limit})",
             style=style,
         )
     )
     if answer.conversations_kept:
-        out.print(Text(f"keeps {whole(answer.conversations_kept)} finished conversations cached on a worker"))
+        out.print(Text(f"keeps {count(answer.conversations_kept, 'finished conversation')} cached on a worker"))
     room = answer.room
     style = "green" if room.free >= room.needed + room.unsure else "yellow" if room.free >= room.needed else "red"
     out.print(
@@ -60,9 +60,11 @@ def _proof(plan: Plan, demand: Demand, answer: Advice) -> None:
 def _shortage(answer: Advice) -> None:
     out, shortage = console(), answer.shortage
     assert shortage is not None
-    more = "" if shortage.missing_bytes is None else f"; {shortage.missing_bytes / GIB:.1f} GiB more a rank would do"
+    more = "" if shortage.missing_bytes is None else f"; {shortage.missing_bytes / GIB:,.1f} GiB more a rank would do"
     out.print(
-        Text(f"\n{whole(shortage.missing_requests)} requests short, bound by {shortage.limit}{more}", style="bold red")
+        Text(
+            f"\n{count(shortage.missing_requests, 'request')} short, bound by {shortage.limit}{more}", style="bold red"
+        )
     )
     if not answer.layouts:
         out.print(Text("no layout nearby serves it all"))
@@ -80,5 +82,5 @@ def _flag(name: str, value: object) -> str:
 
 def _contexts(contexts: Contexts) -> str:
     if len(contexts.lengths) == 1:
-        return f"{whole(contexts.longest)} tokens"
+        return count(contexts.longest, "token")
     return f"{len(contexts.lengths)} lengths up to {whole(contexts.longest)} tokens, {contexts.mean:,.0f} on average"

@@ -11,7 +11,7 @@ from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import ascii_only, console
 from glm_kvplan.report.format import bar, count, decimal, whole
-from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.headline import headline, layer_span, layout
 from glm_kvplan.report.map_text import draw_map
 from glm_kvplan.report.role_text import render_overrun
 from glm_kvplan.sizing.estimate import Estimate, RankEstimate
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _UNIT = {"token": "token", "state slot": "slot", "request row": "row"}
 _BAR = 6
+_NARROW = 68  # columns; a narrower table would break numbers in two
 
 
 def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, explain: bool) -> None:
@@ -31,8 +32,13 @@ def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, ex
     out.print(Text(layout(plan), style="dim"))
     out.print(Text(_sizes_line(answer)))
     if len(answer.stages) > 1:
-        out.print(Text(f"the fullest of {len(answer.stages)} pipeline stages: layers {_span(rank.stage)}", style="dim"))
-    out.print(_ledger_table(answer, rank))
+        span = layer_span(rank.stage)
+        out.print(Text(f"the fullest of {len(answer.stages)} pipeline stages: {span}", style="dim"))
+    if out.width < _NARROW:
+        for line in _ledger_lines(answer, rank):
+            out.print(Text(line))
+    else:
+        out.print(_ledger_table(answer, rank))
     out.print(_request_line(plan, rank, answer))
     out.print(_allocation_table(answer, rank))
     out.print()
@@ -52,14 +58,10 @@ def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, ex
 def _sizes_line(answer: Estimate) -> str:
     workload, sizes = answer.workload, answer.sizes
     return (
-        f"{whole(workload.concurrency)} x {whole(workload.context)} tokens; a rank holds"
+        f"{whole(workload.concurrency)} x {count(workload.context, 'token')}; a rank holds"
         f" {count(sizes.running_requests, 'request')}, {count(sizes.tokens, 'token')},"
         f" {count(sizes.state_slots, 'state slot')}"
     )
-
-
-def _span(stage: range) -> str:
-    return f"{stage.start}-{stage.stop - 1}"
 
 
 def _ledger_table(answer: Estimate, rank: RankEstimate) -> Table:
@@ -87,6 +89,18 @@ def _ledger_table(answer: Estimate, rank: RankEstimate) -> Table:
     return table
 
 
+def _ledger_lines(answer: Estimate, rank: RankEstimate) -> list[str]:
+    """The table's rows as sentences."""
+    lines = [
+        f"{ledger.account.title}: {whole(ledger.units)} x {whole(ledger.bytes_per_unit)} B a "
+        f"{_UNIT[ledger.account.unit]} = {decimal(ledger.total)} on a rank, "
+        f"{decimal(answer.everywhere(ledger.account.name))} on {count(answer.ranks, 'rank')}"
+        for ledger in rank.ledgers
+    ]
+    total = sum(ledger.total for ledger in rank.ledgers)
+    return [*lines, f"total: {decimal(total)} on a rank"]
+
+
 def _request_line(plan: Plan, rank: RankEstimate, answer: Estimate) -> Text:
     """One request of the workload: its tokens, its state slots, its rows."""
     deployment = plan.deployment
@@ -96,8 +110,8 @@ def _request_line(plan: Plan, rank: RankEstimate, answer: Estimate) -> Text:
     for ledger in rank.ledgers:
         cost[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
     return Text(
-        f"\none request on a rank: {decimal(cost['token'])} for {whole(tokens)} tokens"
-        f" + {decimal(cost['state slot'])} for {deployment.slots_per_request} state slots"
+        f"\none request on a rank: {decimal(cost['token'])} for {count(tokens, 'token')}"
+        f" + {decimal(cost['state slot'])} for {count(deployment.slots_per_request, 'state slot')}"
         f" + {decimal(cost['request row'])} for its rows\n"
     )
 

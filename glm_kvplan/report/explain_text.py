@@ -50,19 +50,21 @@ def render(plan: Plan, found: Explanation) -> None:
 def render_where(plan: Plan, places: tuple[Place, ...]) -> None:
     """Draw the map: HBM by pool on the left, the radix tree's component, the DRAM pool on the right."""
     out = console()
-    plain = ascii_only()
+    plain, narrow = ascii_only(), out.width < _NAME + _PRICE + _TREE + 10
     out.print(Text(f"{headline(plan)}: {layout(plan)}", style="dim"))
     out.print()
     hicache = "DRAM" if plan.deployment.enable_hierarchical_cache else "DRAM (off)"
     head = f"{'HBM of one rank'.ljust(_NAME + _PRICE + 2)}  {'radix tree'.ljust(_TREE)}{hicache}"
-    out.print(Text(head, style="bold"), no_wrap=True, crop=True)
+    if not narrow:
+        out.print(Text(head, style="bold"))
     pool = ""
     for number, place in enumerate(places):
         if place.pool != pool:
             pool = place.pool
             out.print(Text(pool, style="bold cyan"))
         last = number + 1 == len(places) or places[number + 1].pool != pool
-        out.print(_place_line(place, last, plain), no_wrap=True, crop=True)
+        for line in _narrow_lines(place, last, plain) if narrow else [_place_line(place, last, plain)]:
+            out.print(line)
     out.print()
     for place in places:
         said = f"{place.location.title}: {place.location.reason}"
@@ -72,16 +74,35 @@ def render_where(plan: Plan, places: tuple[Place, ...]) -> None:
 
 
 def _place_line(place: Place, last: bool, plain: bool) -> Text:
-    location = place.location
-    branch = ("`-" if plain else "└─") if last else ("|-" if plain else "├─")
-    price = f"{whole(place.unit_bytes)} B/{_UNIT[place.unit]}"
-    line = Text(f"{branch} {location.title.ljust(_NAME - 1)}{price.rjust(_PRICE)}  ")
-    tree = location.tree or ""
-    if location.host_pool is None:
-        line.append(tree.ljust(_TREE)).append("no copy", style="dim")
-        return line
+    line = Text(f"{_branch(last, plain)} {place.location.title.ljust(_NAME - 1)}{_price(place).rjust(_PRICE)}  ")
+    return line.append_text(_copy(place, plain))
+
+
+def _narrow_lines(place: Place, last: bool, plain: bool) -> list[Text]:
+    """The same on three lines: nothing is cut where a terminal has no room for one."""
+    under = " " * 3 if last else "|  " if plain else "│  "
+    return [
+        Text(f"{_branch(last, plain)} {place.location.title}"),
+        Text(f"{under}{_price(place)}"),
+        Text(under).append_text(_copy(place, plain)),
+    ]
+
+
+def _branch(last: bool, plain: bool) -> str:
+    return ("`-" if plain else "└─") if last else ("|-" if plain else "├─")
+
+
+def _price(place: Place) -> str:
+    return f"{whole(place.unit_bytes)} B/{_UNIT[place.unit]}"
+
+
+def _copy(place: Place, plain: bool) -> Text:
+    """`FULL ----> KV`, or that there is no copy."""
+    tree, host_pool = place.location.tree or "", place.location.host_pool
+    if host_pool is None:
+        return Text(tree.ljust(_TREE)).append("no copy", style="dim")
     shaft = ("-" if plain else "─") * (_TREE - len(tree) - 3) + (">" if plain else "▶")
-    return line.append(f"{tree} {shaft} ").append(location.host_pool, style="green")
+    return Text(f"{tree} {shaft} ").append(host_pool, style="green")
 
 
 def _tree_line(plan: Plan) -> str:

@@ -1,6 +1,7 @@
 """The two lines above every answer: which model, engine and GPU, and how it is laid out."""
 
 from glm_kvplan.planner import Plan
+from glm_kvplan.report.format import count
 
 _LAYOUTS = {"bf16": "bf16 rows", "fp8_scaled": "FP8 rows with scales", "fp8_raw": "raw FP8 rows"}
 
@@ -9,6 +10,11 @@ def headline(plan: Plan) -> str:
     """`GLM-5.3-Flash on SGLang 0.5.21, H200 (assumed: no --gpu given)`."""
     gpu = f"{plan.gpu.name} (assumed: no --gpu given)" if plan.gpu_assumed else plan.gpu.name
     return f"{plan.model.name} on SGLang {plan.profile.release}, {gpu}"
+
+
+def layer_span(stage: range) -> str:
+    """`layers 0-21` of a pipeline stage, `layer 7` where it has one."""
+    return f"layers {stage.start}-{stage.stop - 1}" if len(stage) > 1 else f"layer {stage.start}"
 
 
 def layout(plan: Plan) -> str:
@@ -27,7 +33,7 @@ def layout(plan: Plan) -> str:
         f"attention TP {deployment.attn_tp_size}",
         _LAYOUTS[deployment.kv_layout],
         f"{deployment.mamba_ssm_dtype} state",
-        f"{deployment.slots_per_request} slots a request",
+        f"{count(deployment.slots_per_request, 'slot')} a request",
     ]
     if deployment.speculative:
         parts.append(f"{deployment.speculative_algorithm} with {deployment.speculative_num_draft_tokens} draft tokens")

@@ -52,7 +52,10 @@ def map_lines(memory: MemoryMap, width: int, plain: bool) -> list[MapLine]:
             text = f"{name.ljust(title)} {size.rjust(figure)} "
             lines.append(MapLine(text, bar(share, min(room, _MOST_BAR), plain).rstrip(), style))
             continue
-        lines.append(MapLine(f"{name} {size.rjust(min(width, title + figure + 1) - len(name) - 1)}"))
+        if len(name) + 1 + len(size) > width:
+            lines += [MapLine(name), MapLine(" " * _INDENT + size)]
+        else:
+            lines.append(MapLine(f"{name} {size.rjust(min(width, title + figure + 1) - len(name) - 1)}"))
         drawn = bar(share, min(width, title + figure + 1) - _INDENT, plain).rstrip()
         if drawn:
             lines.append(MapLine(" " * _INDENT, drawn, style))

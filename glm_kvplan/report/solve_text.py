@@ -54,7 +54,7 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     if answer.host is not None:
         render_host(answer.host, estimated=estimated)
     if priced is not None:
-        out.print(_price_table(priced))
+        _prices(priced, estimated)
 
 
 def _memory_line(answer: Boot) -> str:
@@ -109,14 +109,16 @@ def _refusal(answer: Boot) -> None:
         out.print(Text(f"  {remedy.text}"))
 
 
-def _price_table(priced: list[Price]) -> Table:
-    table = Table(
-        title="\nprices: one more unit of a knob; tokens and slots of a DP worker, requests of all",
-        title_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-        header_style="bold",
-    )
+def _prices(priced: list[Price], estimated: bool) -> None:
+    out = console()
+    out.print(Text("\nprices: one more unit of a knob; tokens and slots of a DP worker, requests of all"))
+    if estimated:
+        out.print(Text("~ from the middle of the estimate, to three digits", style="dim"))
+    out.print(_price_table(priced, estimated))
+
+
+def _price_table(priced: list[Price], estimated: bool) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("knob", overflow="fold")
     table.add_column("from -> to", overflow="fold")
     for name in ("tokens", "slots", "requests", "free GiB"):
@@ -126,6 +128,19 @@ def _price_table(priced: list[Price]) -> Table:
         if price.failure is not None:
             table.add_row(price.knob, change, Text("refused: " + price.failure.replace("_", " "), style="red"))
             continue
-        deltas = (f"{price.tokens:+,}", f"{price.slots:+,}", f"{price.total_requests:+,}")
-        table.add_row(price.knob, change, *deltas, f"{price.free_bytes / GIB:+.2f}")
+        deltas = [_delta(each, estimated) for each in (price.tokens, price.slots, price.total_requests)]
+        table.add_row(price.knob, change, *deltas, _free(price.free_bytes))
     return table
+
+
+def _free(nbytes: int) -> str:
+    """GiB with two decimals, four where two would say that nothing changes."""
+    gib = nbytes / GIB
+    return f"{gib:+.2f}" if abs(gib) >= 0.01 else f"{gib:+.4f}" if abs(gib) >= 0.0001 else "0"
+
+
+def _delta(number: int, estimated: bool) -> str:
+    """`+78,592`, `0`; to three digits where it follows from an estimate."""
+    if not number:
+        return "0"
+    return ("+" if number > 0 else "-") + (three_digits(abs(number)) if estimated else whole(abs(number)))

@@ -13,8 +13,8 @@ from glm_kvplan.pools.rank import Rank
 from glm_kvplan.pools.specs import TensorSpec
 from glm_kvplan.pools.validate import Validation
 from glm_kvplan.report.console import console
-from glm_kvplan.report.format import decimal, whole
-from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.format import count, decimal, whole
+from glm_kvplan.report.headline import headline, layer_span, layout
 from glm_kvplan.sizing.sizes import PoolSizes
 
 
@@ -75,8 +75,8 @@ def render_validation(rank: Rank, found: Validation) -> None:
 def sizes_line(sizes: PoolSizes) -> str:
     """`1,000,000 tokens, 200 state slots, 40 running requests`."""
     return (
-        f"{whole(sizes.tokens)} tokens, {whole(sizes.state_slots)} state slots, "
-        f"{whole(sizes.running_requests)} running requests"
+        f"{count(sizes.tokens, 'token')}, {count(sizes.state_slots, 'state slot')}, "
+        f"{count(sizes.running_requests, 'running request')}"
     )
 
 
@@ -114,7 +114,7 @@ def _head(rank: Rank) -> None:
     out.print(Text(headline(rank.plan), style="bold"))
     out.print(Text(layout(rank.plan), style="dim"))
     if rank.plan.deployment.pp_size > 1:
-        out.print(Text(f"pipeline rank {rank.pp_rank}: layers {rank.stage.start}-{rank.stage.stop - 1}", style="dim"))
+        out.print(Text(f"pipeline rank {rank.pp_rank}: {layer_span(rank.stage)}", style="dim"))
     out.print(Text(f"one rank: {sizes_line(rank.sizes)}"))
     if rank.sizes != rank.asked:
         out.print(
