@@ -277,3 +277,36 @@ def test_errors_keep_their_kind() -> None:
         kv.plan({"chunked_prefill_size": 1_000_000}, gpu="gb300")
     with pytest.raises(InputError):
         load_profile(ENDLESS)
+
+
+# --- what the server would not take, and what nobody reads ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["estimate", "pools", "explain", "validate"])
+def test_contexts_beyond_the_server(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert "more than the server accepts (1048576" in refused(capsys, command, "--context", "2m")
+    assert "server accepts (4096" in refused(capsys, command, "--context", "8k", "--context-length", "4096")
+    assert "server accepts (1048576" in refused(capsys, "solve", "--tp-size", "8", "--prompt", "2m")
+
+
+def test_the_default_context_is_one_the_server_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "advise", "--tp-size", "8", "--context-length", "4096", *CARDS)
+    assert "contexts of 4,096 tokens" in out
+
+
+@pytest.mark.parametrize("command", ["gpus", "engines", "model"])
+def test_commands_that_read_no_launch(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert "reads no launch command" in refused(capsys, command, "--", "sglang", "serve", "--tp", "8")
+
+
+def test_a_stage_without_token_pools(capsys: pytest.CaptureFixture[str]) -> None:
+    """Stages of a deep pipeline hold one layer: the fullest may have no full-attention layer, and no token price."""
+    words = ("--pp-size", "45", "--tp-size", "2", "--context", "1", "--concurrency", "64")
+    _, out, _ = run(capsys, "explain", "pools", *words)
+    assert "keep nothing per token" in out and "// 0" not in out
+
+
+def test_a_tensor_beyond_counting(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    model = config(tmp_path, num_heads=1 << 20, head_dim=1 << 20)
+    assert "larger than torch can count" in refused(capsys, "validate", "--device", "meta", "--model", model)

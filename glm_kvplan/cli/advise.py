@@ -9,7 +9,8 @@ from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.advice import advise as make_advice
 from glm_kvplan.sizing.boot import MemoryGiven, setup_of
-from glm_kvplan.sizing.workload import Demand, parse_contexts
+from glm_kvplan.sizing.estimate import default_workload
+from glm_kvplan.sizing.workload import Demand, contexts, parse_contexts
 from glm_kvplan.units import parse_count
 
 _PANEL = "Workload"
@@ -19,14 +20,14 @@ _PANEL = "Workload"
 def advise(
     plan: Plan,
     context: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--context",
-            help="Context lengths: 128k, a mix 0.8:8k,0.2:128k, or a histogram file (length,count a line).",
+            help="Context lengths: 128k, a mix 0.8:8k,0.2:128k, or a histogram file (length,count a line). [128k]",
             rich_help_panel=_PANEL,
             metavar="LENGTHS",
         ),
-    ] = "128k",
+    ] = None,
     concurrency: Annotated[
         str,
         typer.Option(
@@ -62,7 +63,9 @@ def advise(
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """
     given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
-    demand = Demand(parse_contexts(context), parse_count(concurrency, "--concurrency"), checkpoints)
+    usual = default_workload(plan, None, None)
+    lengths = contexts([(usual.context, 1)]) if context is None else parse_contexts(context)
+    demand = Demand(lengths, parse_count(concurrency, "--concurrency"), checkpoints)
     answer = make_advice(
         setup_of(plan, given),
         demand,

@@ -10,6 +10,7 @@ from glm_kvplan.errors import InputError
 
 
 def engines(
+    context: typer.Context,
     compared: Annotated[
         list[str] | None, typer.Argument(metavar="[A B]", help="Two engines to compare: releases or profile files.")
     ] = None,
@@ -19,6 +20,8 @@ def engines(
 
     Example: kvplan engines 0.5.21 0.5.22
     """
+    if context.obj["launch"] is not None:
+        raise InputError("kvplan engines reads no launch command; name two engines to compare, or none")
     if not compared:
         _list(json)
         return

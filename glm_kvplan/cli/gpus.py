@@ -1,14 +1,19 @@
 """`kvplan gpus`: the cards kvplan knows."""
 
+import typer
+
 from glm_kvplan.cli.options import Json
 from glm_kvplan.engine.gpu import find_gpu, known_gpus
+from glm_kvplan.errors import InputError
 
 
-def gpus(json: Json = False) -> None:
+def gpus(context: typer.Context, json: Json = False) -> None:
     """The GPUs kvplan knows: memory as the driver reports it, compute capability, where that was read.
 
     Example: kvplan gpus
     """
+    if context.obj["launch"] is not None:
+        raise InputError("kvplan gpus reads no launch command; leave out -- and what follows it")
     cards = [find_gpu(name) for name in known_gpus()]
     if json:
         from dataclasses import asdict

@@ -182,9 +182,17 @@ def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> W
     """The workload that --context and --concurrency describe."""
     return default_workload(
         plan,
-        None if context is None else parse_count(context, "--context"),
+        None if context is None else read_tokens(plan, context, "--context"),
         None if concurrency is None else parse_count(concurrency, "--concurrency"),
     )
+
+
+def read_tokens(plan: Plan, text: str, name: str) -> int:
+    """Tokens of one request, no more than the server takes."""
+    tokens, most = parse_count(text, name), plan.deployment.context_length
+    if tokens > most:
+        raise InputError(f"{name} {text}: {tokens} tokens are more than the server accepts ({most}, --context-length)")
+    return tokens
 
 
 def _value(flag: Flag, value: Any) -> Any:

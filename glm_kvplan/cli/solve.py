@@ -6,10 +6,9 @@ import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import AvailableGib, Checkpoint, DraftWeightsGib, PreGib, WeightsGib
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.options import Json, read_tokens, with_plan
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.boot import MemoryGiven, boot, setup_of
-from glm_kvplan.units import parse_count
 
 
 @with_plan
@@ -41,7 +40,7 @@ def solve(
     """
     given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
     host = read_host(plan.deployment, host_gib, pod_gib, context)
-    answer = boot(plan, given, None if prompt is None else parse_count(prompt, "--prompt"), host)
+    answer = boot(plan, given, None if prompt is None else read_tokens(plan, prompt, "--prompt"), host)
     priced = None
     if prices and answer.failure is None:
         from glm_kvplan.sizing.prices import prices as price_list

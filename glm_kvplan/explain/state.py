@@ -102,14 +102,16 @@ def pools(ground: Ground) -> Explanation:
     plan, stage = ground.plan, ground.answer.largest.stage
     price = costs(plan.geometry, plan.deployment, plan.profile, stage)
     held = counts.state_layers(plan.geometry, plan.deployment, plan.profile, stage)
-    tokens = price.slot_bytes // price.cell_bytes if price.cell_bytes else 0
+    tokens = price.slot_bytes // price.cell_bytes if price.cell_bytes else None
     lines = [
         "HBM has one HybridLinearKVPool with two parts: full_kv_pool, "
         f"{plural(ground.full_layers, 'layer')} of rows and index keys, and mamba_pool, "
         f"{plural(held, 'layer')} of state (built by the request pool). "
         "They are no two pools with a budget each.",
         f"One budget pays both, so {price.slot_bytes:,} B for one more state slot are {tokens:,} tokens fewer at "
-        f"{price.cell_bytes:,} B each.",
+        f"{price.cell_bytes:,} B each."
+        if tokens is not None
+        else "One budget pays both; the layers of this pipeline stage keep nothing per token.",
         "--enable-unified-memory would build another kind of pool; the engine refuses it for this model.",
     ]
     if plan.deployment.speculative:
@@ -117,12 +119,14 @@ def pools(ground: Ground) -> Explanation:
     return Explanation(
         "one HybridLinearKVPool, two sub-pools",
         tuple(lines),
-        (
+        ()
+        if tokens is None
+        else (
             right("tokens that one more state slot displaces", tokens, "tokens"),
             wrong("the same with a budget for each pool", 0, "tokens"),
         ),
-        "slot_bytes // token_bytes",
-        f"{price.slot_bytes} // {price.cell_bytes}",
+        "" if tokens is None else "slot_bytes // token_bytes",
+        "" if tokens is None else f"{price.slot_bytes} // {price.cell_bytes}",
         "mem_cache/memory_pool.py:3862-3983, mem_cache/kv_cache_configurator.py:2402-2569 at 0.5.21",
     )
 

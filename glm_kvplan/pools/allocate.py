@@ -67,9 +67,15 @@ class Allocation:
                         progress(tensor.nbytes)
             self.synchronize()
         except (MemoryError, RuntimeError) as error:
-            out_of_memory = isinstance(error, MemoryError) or "memory" in str(error).lower()
+            said = str(error).lower()
+            out_of_memory = isinstance(error, MemoryError) or "memory" in said
             taken = sum(each.nbytes for each in self.taken().values())
             self.free()
+            if "overflow" in said:
+                raise AllocationError(
+                    f"--device {self.device.name}: a tensor of these sizes is larger than torch can count; give "
+                    "smaller sizes"
+                ) from None
             if not out_of_memory:
                 raise
             raise AllocationError(

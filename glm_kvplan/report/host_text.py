@@ -4,7 +4,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.report.console import console
-from glm_kvplan.report.format import decimal, whole
+from glm_kvplan.report.format import count, decimal, whole
 from glm_kvplan.sizing.host import RESERVE_BYTES
 from glm_kvplan.sizing.host_answer import HostAnswer
 from glm_kvplan.sizing.host_fit import HostFit
@@ -115,7 +115,7 @@ def coverage_lines(answer: HostAnswer) -> list[str]:
     if best is not None:
         lines.append(
             f"--max-mamba-cache-size {best.max_mamba_cache_size} would hold {whole(best.coverage.usable_prefixes)} "
-            f"whole, and leave {whole(best.sizes.tokens)} tokens and {whole(best.sizes.running_requests)} requests "
+            f"whole, and leave {count(best.sizes.tokens, 'token')} and {count(best.sizes.running_requests, 'request')} "
             "on the GPU"
         )
     elif answer.better is not None:
