@@ -1,0 +1,48 @@
+#!/bin/sh
+# Mutation testing of ledgers/ and sizing/ on a copy of the tree: sh fuzz/mutate.sh FOLDER [PATTERN ...]
+# FOLDER is made anew; PATTERN is a file pattern such as glm_kvplan/sizing/solver.py. Needs `pip install mutmut`.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+copy=$1
+shift
+[ $# -gt 0 ] || set -- "glm_kvplan/ledgers/*" glm_kvplan/sizing/solver.py glm_kvplan/sizing/costs.py \
+    glm_kvplan/sizing/limits.py glm_kvplan/sizing/estimate.py
+[ ! -e "$copy" ] || { echo "$copy exists; name a new folder" >&2; exit 2; }
+mkdir -p "$copy"
+cd "$root"
+cp -R glm_kvplan tests fuzz examples docs benchmarks README.md LICENSE pyproject.toml "$copy"
+cd "$copy"
+find . -name __pycache__ -prune -exec rm -rf {} +
+
+# Few examples, always the same ones, and none remembered: a mutant's verdict must not depend on luck.
+cat > tests/conftest.py <<'END'
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "mutants",
+    database=None,
+    deadline=None,
+    max_examples=20,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("mutants")
+END
+
+only=$(printf '"%s", ' "$@")
+cat >> pyproject.toml <<END
+
+[tool.mutmut]
+source_paths = ["glm_kvplan"]
+only_mutate = [$only]
+also_copy = ["examples", "docs", "benchmarks", "fuzz", "README.md"]
+pytest_add_cli_args = ["-p", "no:cacheprovider"]
+pytest_add_cli_args_test_selection = [
+    "tests/test_ledgers.py", "tests/test_sizing_edges.py", "tests/test_article.py", "tests/test_attribution.py",
+    "tests/test_sizing.py", "tests/test_memory_map.py", "tests/test_properties.py", "tests/test_host.py",
+    "tests/test_host_fit.py", "tests/test_explain.py", "tests/test_locations.py",
+]
+use_git_change_detection = false
+END
+mutmut run --max-children "${JOBS:-1}"
+mutmut results --all true | sed 's/.*: //' | sort | uniq -c
