@@ -9,6 +9,8 @@ from glm_kvplan.errors import InputError
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[@*]\])?(?:(:?[-=?+])(.*))?", re.DOTALL)
+_OPENS, _CLOSES = ("if", "case", "for", "while", "until", "select"), ("fi", "esac", "done")
+_UNIT_ENVIRONMENT = "Environment="  # of a systemd unit: NAME=value follows
 _DEEPEST = 16
 _LARGEST = 1 << 25  # characters that substitution may add: a text can double a variable line after line
 _MOST_COMMANDS = 20_000
@@ -68,6 +70,8 @@ class _Reader:
         self.expanded = 0
         self.quoted = False  # the word at hand holds a quote: no assignment name, no file descriptor
         self.redirected = False  # the next word is a file, not an argument
+        self.branches = 0  # how many if, case and loops are open
+        self.guarded = False  # the command at hand runs only if the one before it did (&&) or did not (||)
         self.array: tuple[str, bool, list[Word]] | None = None  # name, appended to, words of NAME=( ... )
 
     def read(self) -> Script:
@@ -78,6 +82,7 @@ class _Reader:
             if char == "\n":
                 self.line += 1
                 self.end_command()
+                self.guarded = False
             elif char in " \t":
                 self.end_word()
             elif char == "\\":
@@ -99,6 +104,7 @@ class _Reader:
                 self.close_array()
             elif char in ";&|()":
                 self.end_command()
+                self.guarded = char in "&|" and text[self.at - 2 : self.at - 1] == char
             else:
                 if char == "=" and self.assigning is None:
                     self.assigning = not self.quoted and _NAME.fullmatch("".join(self.pieces or ())) is not None
@@ -199,6 +205,11 @@ class _Reader:
         if self.array is not None or not self.words:
             return
         words = list(dropwhile(lambda word: word.text in ("then", "do", "else", "{", "!"), self.words))
+        first = words[0].text if words else ""
+        self.branches += (first in _OPENS) - (first in _CLOSES and self.branches > 0)
+        if first.startswith(_UNIT_ENVIRONMENT):
+            bare = words[0]._replace(text=first.removeprefix(_UNIT_ENVIRONMENT))
+            words = [words[0]._replace(text="export"), bare, *words[1:]]
         declared = bool(words) and words[0].text in ("export", "declare", "typeset", "local", "readonly")
         if words and (declared or all(_ASSIGNMENT.match(word.text) for word in words)):
             exported = declared and (words[0].text == "export" or any(word.text == "-x" for word in words))
@@ -218,6 +229,8 @@ class _Reader:
                 before = self.variables.get(name, ())
                 if match[2] and before:
                     value = value._replace(text=before[0].text + value.text)
+                if (self.branches or self.guarded) and before and before[0].text != value.text:
+                    value = value._replace(undefined=value.undefined or f"${name} of several branches")
                 self.variables[name] = (value,)
             if exported and len(self.variables.get(name, ())) == 1:
                 self.exports.append((len(self.commands), name, self.variables[name][0]))
