@@ -310,3 +310,48 @@ def test_a_tensor_beyond_counting(capsys: pytest.CaptureFixture[str], tmp_path: 
     pytest.importorskip("torch")
     model = config(tmp_path, num_heads=1 << 20, head_dim=1 << 20)
     assert "larger than torch can count" in refused(capsys, "validate", "--device", "meta", "--model", model)
+
+
+# --- launch scripts that mean several things ------------------------------------------------------------------------
+
+_LAUNCH = "python -m sglang.launch_server --model-path zai-org/GLM-5.3-Flash --tp $TP"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "if [ $1 = big ]; then TP=8; else TP=4; fi",
+        "TP=4\n[ $BIG = 1 ] && TP=8",
+        "TP=4\ncase $GPU in\n h100) TP=8 ;;\nesac",
+    ],
+)
+def test_branches_that_differ_are_not_guessed(capsys: pytest.CaptureFixture[str], tmp_path: Path, script: str) -> None:
+    path = tmp_path / "launch.sh"
+    path.write_text(f"{script}\n{_LAUNCH}\n", encoding="utf-8")
+    assert "--tp-size is given $TP of several branches" in refused(capsys, "estimate", "--launch", str(path))
+
+
+@pytest.mark.parametrize(
+    "script", ["if [ -z $TP ]; then TP=8; fi", "TP=4\nTP=8", "if x; then TP=2; fi\nTP=8", "TP=8\nif x; then TP=8; fi"]
+)
+def test_one_value_is_read(script: str) -> None:
+    assert kv.plan(launch=f"{script}\n{_LAUNCH}").deployment.tp_size == 8
+
+
+def test_the_environment_of_a_systemd_unit() -> None:
+    unit = f'[Service]\nEnvironment="SGLANG_MAMBA_SSM_DTYPE=bfloat16" OTHER=1\nExecStart=/opt/{_LAUNCH[:-3]}8\n'
+    assert kv.plan(launch=unit).deployment.mamba_ssm_dtype == "bfloat16"
+
+
+# --- estimates that look like estimates -----------------------------------------------------------------------------
+
+
+def test_pools_of_an_estimate_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "solve", "--tp-size", "8", "--speculative-algorithm", "EAGLE")
+    for name in ("state slots", "latent KV", "index K", "draft KV", r"draft-layer state slab\*"):
+        assert re.search(rf"^{name} +~[\d.]+\.\d GiB", out, re.M), name
+    assert re.search(r"^verify snapshots +\d\.\d\d GiB", out, re.M)  # 48 requests, whatever the memory
+    assert re.search(r"~[\d.]+ GiB stay free", " ".join(out.split()))
+    _, out, _ = run(capsys, "solve", "--tp-size", "8", *CARDS)
+    assert not re.search(r"^(state slots|latent KV|free) +~", out, re.M)
+    assert not re.search(r"~[\d.]+ GiB stay free", " ".join(out.split()))

@@ -30,19 +30,22 @@ class MapLine(NamedTuple):
         return len(self.text) + len(self.bar)
 
 
-def draw_map(memory: MemoryMap, out: Console) -> None:
-    """Print the segments with bars to scale; `~` marks estimated sizes, `*` what the budget does not charge."""
-    for line in map_lines(memory, out.width, ascii_only()):
+def draw_map(memory: MemoryMap, out: Console, unsure: frozenset[str] = frozenset()) -> None:
+    """Print the segments with bars to scale; `~` marks estimated sizes, `*` what the budget does not charge.
+
+    `unsure` names pools whose tokens, slots or requests are estimated: exact is what one of them costs, no more.
+    """
+    for line in map_lines(memory, out.width, ascii_only(), unsure):
         text = Text(line.text)
         text.append(line.bar, style=line.style)
         out.print(text, no_wrap=True, crop=True)
     out.print(Text(legend(memory), style="dim"))
 
 
-def map_lines(memory: MemoryMap, width: int, plain: bool) -> list[MapLine]:
+def map_lines(memory: MemoryMap, width: int, plain: bool, unsure: frozenset[str] = frozenset()) -> list[MapLine]:
     """The lines of a map, none of them wider than `width`; `plain` draws in ASCII."""
     names = [_name(segment) for segment in memory.segments]
-    sizes = [_size(segment) for segment in memory.segments]
+    sizes = [_size(segment, segment.name in unsure) for segment in memory.segments]
     title, figure = max(map(len, names)), max(map(len, sizes))
     room = width - title - figure - 2
     lines = []
@@ -80,12 +83,13 @@ def _outside(segment: Segment) -> bool:
     return segment.certainty == "exact" and not segment.charged and segment.name != FREE
 
 
-def _size(segment: Segment) -> str:
+def _size(segment: Segment, unsure: bool) -> str:
     """Two decimals where the bytes are known, one where they are estimated."""
-    estimated = segment.certainty == "estimated"
-    if abs(segment.nbytes) < GIB // 100 and not estimated:
+    estimated = unsure or segment.certainty == "estimated"
+    if abs(segment.nbytes) < GIB // 100 and segment.certainty != "estimated":
         small = abs(segment.nbytes) < MIB // 10
-        return f"{segment.nbytes / KIB:.1f} KiB" if small else f"{segment.nbytes / MIB:.1f} MiB"
+        size = f"{segment.nbytes / KIB:.1f} KiB" if small else f"{segment.nbytes / MIB:.1f} MiB"
+        return "~" * unsure + size
     return f"{'~' * estimated}{segment.nbytes / GIB:.{1 if estimated else 2}f} GiB"
 
 

@@ -16,10 +16,23 @@ from glm_kvplan.report.role_text import render_overrun
 from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.limits import Limit
 from glm_kvplan.sizing.memory import show_gib
+from glm_kvplan.sizing.memory_map import (
+    DRAFT_KV,
+    INDEX,
+    LATENT,
+    REQUESTS,
+    RINGS,
+    SLAB,
+    SNAPSHOTS,
+    STATE_SLOTS,
+    TAILS,
+)
 from glm_kvplan.sizing.prices import Price
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
+# What grows with tokens, with state slots, with running requests.
+_FOLLOWS = ((LATENT, INDEX, DRAFT_KV), (STATE_SLOTS, RINGS, SLAB), (SNAPSHOTS, REQUESTS, TAILS))
 _VERDICT = {"fits": "green", "tight": "yellow", "short": "red"}
 
 
@@ -47,7 +60,7 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     if isfinite(answer.limits.tokens_per_slot):
         out.print(Text(f"one state slot costs as much as {whole(int(answer.limits.tokens_per_slot))} tokens"))
     out.print()
-    draw_map(answer.map, out)
+    draw_map(answer.map, out, _unsure(answer))
     out.print(Text(f"\n{answer.headroom.message}", style=_VERDICT[answer.headroom.verdict]))
     stage = answer.stages[answer.stage]
     render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.solution.sizes, stage))
@@ -55,6 +68,15 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
         render_host(answer.host, estimated=estimated)
     if priced is not None:
         _prices(priced, estimated)
+
+
+def _unsure(answer: Boot) -> frozenset[str]:
+    """The segments whose tokens, slots or requests the memory's error moves."""
+    low, high = answer.span
+    if low is None or high is None:
+        return frozenset(name for names in _FOLLOWS for name in names)
+    moved = zip(low, high, _FOLLOWS, strict=True)
+    return frozenset(name for least, most, names in moved if least != most for name in names)
 
 
 def _memory_line(answer: Boot) -> str:

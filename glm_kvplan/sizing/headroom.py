@@ -36,12 +36,13 @@ def headroom(memory: MemoryMap, needs: Transients) -> Headroom:
     """Compare what stays free with what serving needs, and say plainly what would happen."""
     free, needed, unsure = memory.usable, needs.nbytes, needs.unsure_bytes
     verdict, decided_by = judge(free, needs)
-    have, prompt = f"{free / GIB:.1f} GiB stay free", f"{needs.prompt_tokens:,}"
+    about = "~" * (memory.segments[-1].certainty == "estimated")
+    have, prompt = f"{about}{free / GIB:.1f} GiB stay free", f"{needs.prompt_tokens:,}"
     want = ", ".join(f"{item.name} ~{item.nbytes / GIB:.1f}" for item in needs.items)
     if decided_by == "pools":
         message = (
-            f"the pools with what the budget does not charge take {-free / GIB:.1f} GiB more than there is: the server "
-            "dies while it allocates them; lower --mem-fraction-static"
+            f"the pools with what the budget does not charge take {about}{-free / GIB:.1f} GiB more than there is: the "
+            "server dies while it allocates them; lower --mem-fraction-static"
         )
     elif decided_by == "prompt":
         message = (
