@@ -70,7 +70,7 @@ def require_charts() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        message = "charts need matplotlib: pip install 'glm-kvplan[report]' (--format md does without)"
+        message = "charts need matplotlib: pip install matplotlib (--format md does without)"
         raise InputError(message) from None
 
 

@@ -60,5 +60,5 @@ def _shown(value: object) -> str:
 def _table(*titles: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in titles:
-        table.add_column(title, overflow="fold")
+        table.add_column(title, overflow="fold", no_wrap=title == "profile field")
     return table

@@ -142,16 +142,15 @@ def _prices(priced: list[Price], estimated: bool) -> None:
 def _price_table(priced: list[Price], estimated: bool) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("knob", overflow="fold")
-    table.add_column("from -> to", overflow="fold")
     for name in ("tokens", "slots", "requests", "free GiB"):
         table.add_column(name, justify="right", no_wrap=True)
     for price in priced:
-        change = f"{price.before} -> {price.after}"
+        knob = Text(price.knob).append(f"\n  {price.before} -> {price.after}", style="dim")
         if price.failure is not None:
-            table.add_row(price.knob, change, Text("refused: " + price.failure.replace("_", " "), style="red"))
+            table.add_row(knob, Text("refused: " + price.failure.replace("_", " "), style="red"))
             continue
         deltas = [_delta(each, estimated) for each in (price.tokens, price.slots, price.total_requests)]
-        table.add_row(price.knob, change, *deltas, _free(price.free_bytes))
+        table.add_row(knob, *deltas, _free(price.free_bytes))
     return table
 
 

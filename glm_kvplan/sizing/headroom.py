@@ -38,6 +38,8 @@ def headroom(memory: MemoryMap, needs: Transients) -> Headroom:
     verdict, decided_by = judge(free, needs)
     about = "~" * (memory.segments[-1].certainty == "estimated")
     have, prompt = f"{about}{free / GIB:.1f} GiB stay free", f"{needs.prompt_tokens:,}"
+    if memory.usable > memory.free:
+        have += " (the draft's embedding and head among them)"
     want = ", ".join(f"{item.name} ~{item.nbytes / GIB:.1f}" for item in needs.items)
     if decided_by == "pools":
         message = (
