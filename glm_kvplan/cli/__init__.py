@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from glm_kvplan.errors import InputError, KvplanError
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
+_AFTER = "a launch command goes after --, its file after --launch; check and diff read deployment files"
 
 # By what they are for; name: what `kvplan --help` says of it. The function is `glm_kvplan.cli.<name>.<name>`.
 PANELS = {
@@ -49,6 +51,18 @@ class _ReaderLeft(Exception):
 
 class _Command(TyperCommand):
     """A command whose help is ours: plain, and as wide as the terminal."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        if "sglang.launch_server" in args or ("sglang", "serve") in pairwise(args):
+            raise InputError("put -- in front of the launch command: kvplan solve --gpu b200 -- sglang serve ...")
+        asked, ctx.allow_extra_args = ctx.allow_extra_args, True
+        try:
+            left = super().parse_args(ctx, args)
+        finally:
+            ctx.allow_extra_args = asked
+        if left and not ctx.resilient_parsing:
+            raise InputError(f"{left[0][:60]!r} is one argument too many for kvplan {self.name}; {_AFTER}")
+        return left
 
     def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
         from glm_kvplan.cli.help import command_help

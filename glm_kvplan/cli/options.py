@@ -56,7 +56,7 @@ Launch = Annotated[
     str | None,
     typer.Option(
         "--launch",
-        help="File that holds the launch command (- for standard input).",
+        help="File with the launch command: a script or a Kubernetes manifest (- for standard input).",
         rich_help_panel=_WHAT,
         metavar="FILE",
     ),

@@ -1,6 +1,7 @@
-"""Launch commands kept in files: a shell script (`--launch FILE`), and the engine's own `--config` YAML."""
+"""Launch commands kept in files: a script or manifest (`--launch FILE`), and the engine's own `--config` YAML."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,22 +13,43 @@ from glm_kvplan.deployment.options import OptionTable, option_table, read_option
 from glm_kvplan.deployment.shell import Word, printable
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
+from glm_kvplan.units import GIB
 
 _LARGEST_FILE = 10 << 20
+# What a deployment file needs, at the left margin, in YAML and in TOML: no shell script has it there.
+_DEPLOYMENT_FILE = re.compile(r"(?m)^(?:launch|launch_file|flags)(?:: | = |:$)|^\[flags\]$")
 
 
 def read_launch_file(path: str | Path, release: str = BASELINE) -> LaunchCommand:
-    """The launch in a shell script; "-" reads standard input. The engine's own --config file is merged in.
+    """The launch in a shell script or a Kubernetes manifest; "-" reads standard input. The engine's own --config file
+    is merged in.
 
-    Raises InputError for a file that cannot be read, is larger than 10 MiB or is not UTF-8 text, and for
-    everything `read_launch_command` and `with_config_file` raise it for.
+    Raises InputError for a file that cannot be read, is larger than 10 MiB or is not UTF-8 text, for a deployment file
+    (its engine, GPU and memory would be lost), and for everything `read_launch_command`, `read_manifest` and
+    `with_config_file` raise it for.
     """
+    from glm_kvplan.deployment.manifest import is_manifest, read_manifest
+
+    shown = "--launch " + printable(str(path), 200)
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("--launch -: standard input is closed")
         text = _text_of(sys.stdin.buffer.read(_LARGEST_FILE + 1), "standard input")
     else:
         text = _read_text(Path(path), "--launch")
+    if is_manifest(text):
+        command, container = read_manifest(text, shown, release=release)
+        if container.memory_bytes is not None and command.flags.get("enable_hierarchical_cache"):
+            limit = f"{container.memory_bytes / GIB:.10g}"
+            note = (
+                f"the container's memory limit is not applied here: --pod-gib {limit} holds the host pools against it"
+            )
+            command = replace(command, warnings=(*command.warnings, note))
+        return command
+    if _DEPLOYMENT_FILE.search(text):
+        raise InputError(
+            f"{shown}: is a deployment file; `kvplan check` reads it, --launch takes a launch command's file"
+        )
     return with_config_file(read_launch_command(text, release), release)
 
 

@@ -60,7 +60,9 @@ def read_manifest(
     if not chosen:
         raise InputError(f"{name}: no container {container!r} launches the engine; those that do: {labels}")
     if len(chosen) > 1:
-        raise InputError(f"{name}: {len(chosen)} containers launch the engine ({labels}); name one as container")
+        raise InputError(
+            f"{name}: {len(chosen)} containers launch the engine ({labels}); a deployment file names one as container"
+        )
     one = chosen[0]
     try:
         command = with_config_file(read_launch_command(_launch_words(one), release), release)

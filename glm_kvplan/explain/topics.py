@@ -44,6 +44,6 @@ def check_topic(topic: str) -> None:
         return
     from difflib import get_close_matches
 
-    near = get_close_matches(topic.lower(), TITLES, n=1, cutoff=0.5)
+    near = get_close_matches(topic.lower(), TITLES, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"topics are: {', '.join(TITLES)}"
     raise InputError(f"explain {topic!r}: no such topic; {hint}")

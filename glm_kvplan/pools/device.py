@@ -32,12 +32,12 @@ class Device(NamedTuple):
 
 
 def import_torch() -> Any:
-    """The torch module. Raises MissingTorchError, which names the extra to install."""
+    """The torch module. Raises MissingTorchError, which says what to install."""
     try:
         import torch
     except ImportError as error:
         raise MissingTorchError(
-            f"this command needs torch ({error}); install it with: pip install 'glm-kvplan[gpu]'"
+            f"this command needs torch ({error}); install it with: pip install torch"
         ) from None
     return torch
 

@@ -34,6 +34,8 @@ def layout(a: Arguments, site: Site) -> None:
     """The host layout and transfer kernel, made to fit each other. Source: arg_groups/hicache_hook.py:18-251."""
     retracts = a.disaggregation_mode == "decode" and a.disaggregation_decode_retraction_backup in (None, "host_pool")
     if not (a.enable_hierarchical_cache or retracts):
+        if a.hicache_size > 0:
+            a.warnings.append("--hicache-size builds no host pool without --enable-hierarchical-cache")
         return
     if a.hicache_host_memory_mode == "buffer_only":
         _check_buffer(a, site)
