@@ -355,3 +355,22 @@ def test_pools_of_an_estimate_are_marked(capsys: pytest.CaptureFixture[str]) -> 
     _, out, _ = run(capsys, "solve", "--tp-size", "8", *CARDS)
     assert not re.search(r"^(state slots|latent KV|free) +~", out, re.M)
     assert not re.search(r"~[\d.]+ GiB stay free", " ".join(out.split()))
+
+
+def test_a_page_of_one_token(capsys: pytest.CaptureFixture[str]) -> None:
+    """ROCm without aiter before 0.5.21."""
+    _, out, _ = run(capsys, "explain", "page", "--gpu", "mi355x", "--engine", "0.5.20")
+    told = " ".join(out.split())
+    assert "a page is 1 token;" in told and "smaller than a group of index_kpool 4" in told and " 0 groups" not in told
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, "is null; it must be a whole number"), (True, "is true;"), (0, "is 0; it must be greater than or equal")],
+)
+def test_configs_are_quoted_as_they_are_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, value: object, said: str
+) -> None:
+    assert f"text_config.kv_lora_rank {said}" in refused(
+        capsys, "model", "--model", config(tmp_path, kv_lora_rank=value)
+    )

@@ -99,12 +99,17 @@ def page(ground: Ground) -> Explanation:
             "of a page stays empty."
         )
         misread = wrong(f"what is written, {written} B a layer", written * layers, "B/token")
+    groups = (
+        f"index_kpool {pool} makes {plural(size // pool, 'group')} of a page"
+        if size >= pool
+        else f"A page is smaller than a group of index_kpool {pool}"
+    )
     return Explanation(
-        f"a page is {size} tokens; index_kpool {pool} groups them for scoring",
+        f"a page is {plural(size, 'token')}; index_kpool {pool} groups them for scoring",
         (
-            f"Pools are handed out, evicted and copied to the host by pages of {size} tokens; a page of index keys is "
-            f"{page_bytes:,} B in each of {plural(layers, 'layer')}.",
-            f"index_kpool {pool} makes {size // pool} groups of a page, and {geometry.index_topk // pool} groups of "
+            f"Pools are handed out, evicted and copied to the host by pages of {plural(size, 'token')}; a page of "
+            f"index keys is {page_bytes:,} B in each of {plural(layers, 'layer')}.",
+            f"{groups}, and {geometry.index_topk // pool} groups of "
             f"the {geometry.index_topk:,} tokens a query attends to. It makes no page smaller.",
             storage,
         ),
@@ -220,7 +225,7 @@ def mtp(ground: Ground) -> Explanation:
             f"{slots:,} slots that no budget charges."
         )
     here, off = added.answer.largest.attribution.allocated, plain.answer.largest.attribution.allocated
-    load = f"{workload.concurrency:,} x {workload.context:,} tokens"
+    load = f"{workload.concurrency:,} x {plural(workload.context, 'token')}"
     return Explanation(
         title,
         tuple(lines),

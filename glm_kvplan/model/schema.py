@@ -88,8 +88,15 @@ def _line(error: ValidationError, origin: str, prefix: str) -> str:
     name = prefix + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])[1:]
     if first["type"] == "missing":
         return f"{origin}: {name} is missing; the planner has no default for it"
-    wanted = _WANTED.get(first["type"]) or first["msg"][0].lower() + first["msg"][1:]
-    return f"{origin}: {name} is {brief(first['input'])}; {wanted}"
+    wanted = _WANTED.get(first["type"]) or first["msg"].replace("Input should", "it must", 1)
+    return f"{origin}: {name} is {_literal(first['input'])}; {wanted}"
+
+
+def _literal(value: object) -> str:
+    """`value` as config.json spells it, where Python spells it otherwise."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return brief(value)
 
 
 _WANTED = {

@@ -108,7 +108,7 @@ def coverage_lines(answer: HostAnswer) -> list[str]:
     """What the two tiers hold of the workload's prefixes, and the flag that balances them."""
     covered = answer.coverage
     lines = [
-        f"prefixes of {whole(covered.prefix_tokens)} tokens in one rank's host memory: KV for "
+        f"prefixes of {count(covered.prefix_tokens, 'token')} in one rank's host memory: KV for "
         f"{whole(covered.kv_prefixes)}, states for {whole(covered.state_prefixes)}"
     ]
     best = answer.level
