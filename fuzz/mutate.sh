@@ -38,9 +38,9 @@ only_mutate = [$only]
 also_copy = ["examples", "docs", "benchmarks", "fuzz", "README.md"]
 pytest_add_cli_args = ["-p", "no:cacheprovider"]
 pytest_add_cli_args_test_selection = [
-    "tests/test_ledgers.py", "tests/test_sizing_edges.py", "tests/test_article.py", "tests/test_attribution.py",
-    "tests/test_sizing.py", "tests/test_memory_map.py", "tests/test_properties.py", "tests/test_host.py",
-    "tests/test_host_fit.py", "tests/test_explain.py", "tests/test_locations.py",
+    "tests/test_ledgers.py", "tests/test_locations.py", "tests/test_costs.py", "tests/test_limits.py",
+    "tests/test_sizing_edges.py", "tests/test_article.py", "tests/test_attribution.py", "tests/test_sizing.py",
+    "tests/test_memory_map.py", "tests/test_properties.py", "tests/test_host.py", "tests/test_host_fit.py",
 ]
 use_git_change_detection = false
 END

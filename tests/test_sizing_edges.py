@@ -14,7 +14,7 @@ from glm_kvplan.planner import Plan, plan
 from glm_kvplan.sizing.costs import Costs, costs, stage_costs
 from glm_kvplan.sizing.estimate import Workload, default_workload, estimate
 from glm_kvplan.sizing.failures import SizingError
-from glm_kvplan.sizing.limits import Limit, binding, limits
+from glm_kvplan.sizing.limits import limits
 from glm_kvplan.sizing.solver import LARGEST_GIB, Solution, attempt, attempt_stages, size, solve, solve_stages
 from glm_kvplan.units import GIB
 
@@ -190,61 +190,40 @@ def test_no_draft_tokens_no_snapshots() -> None:
     assert costs(GEOMETRY, unset, PROFILE).snapshot_drafts == 0
 
 
-# -- limits in words ---------------------------------------------------------------------------------------------------
+def test_rings_are_charged_by_the_largest_stage() -> None:
+    """53,616,640 bytes a slot over 34 layers; 31 of them on the stage that holds most."""
+    replay = {
+        "speculative_algorithm": "EAGLE",
+        "speculative_num_draft_tokens": 4,
+        "max_draft_tokens": 4,
+        "max_running_requests": 48,
+        "enable_linear_replayssm_spec": True,
+    }
+    assert costs(GEOMETRY, Deployment(**replay), PROFILE).ring_bytes == 53_616_640
+    staged = Deployment(pp_size=2, pipeline_partition=(4, 41), disable_overlap_schedule=True, **replay)
+    assert [rank.ring_bytes for rank in stage_costs(GEOMETRY, staged, PROFILE)] == [53_616_640 * 31 // 34] * 2
 
 
-def test_limits_of_tokens_in_words() -> None:
-    capped = sized(0.0, 1.0, max_total_tokens=1000)
-    tokens = limits(capped).tokens
-    assert tokens[0] == Limit("max_total_tokens", 960, "the user's cap of 1,000, in pages of 64")
-    assert tokens[1] == Limit("memory", 946_176, "968,884,224 B left // 1,024 B a token, in pages of 64")
-    staged = size(MIB_A_SLOT, 0.0, 1.0, 640)
-    assert limits(staged).tokens[0] == Limit("pipeline stages", 640, "another stage holds fewer tokens")
-    assert [binding(each)[0] for each in (capped, staged, sized(0.0, 1.0))] == [
-        "max_total_tokens",
-        "pipeline stages",
-        "memory",
-    ]
+def test_two_stages_one_of_them_without_tokens() -> None:
+    staged = Deployment(pp_size=2, pipeline_partition=(3, 42), disable_overlap_schedule=True)
+    empty, full = stage_costs(GEOMETRY, staged, PROFILE)
+    assert (empty.cell_bytes, empty.no_cell_tokens) == (0, (1 << 63) - 1)
+    assert full.cell_bytes == 11 * 1156
 
 
-def test_limits_of_requests_in_words() -> None:
-    found = limits(sized(0.0, 1.0, requests=17))
-    assert found.requests == (
-        Limit("max_running_requests", 17, "the cap on running requests, for one DP worker"),
-        Limit("state slots", 19, "99 slots // 5 a request"),
-        Limit("token pool", 473_088, "946,176 tokens // 2"),
-    )
-    few = sized(0.0, 1.0, requests=17, max_total_tokens=20 * 64 + 1, page_size=2, slots_per_request=1)
-    assert limits(few._replace(tokens=5)).requests[0] == Limit("token pool", 2, "5 tokens // 2")
-    assert binding(few._replace(tokens=5)) == ("pipeline stages", "token pool")
-    assert binding(sized(0.0, 1.0, requests=17)) == ("memory", "max_running_requests")
-    assert binding(sized(0.0, 1.0)) == ("memory", "state slots")
+def test_one_stage_by_itself() -> None:
+    """`stage` gives a rank's own values, before the least pool over the ranks is taken."""
+    deployment = Deployment(pp_size=2, disable_overlap_schedule=True)
+    first, last = (solve(GEOMETRY, deployment, PROFILE, 130.0, 120.0, stage) for stage in (range(22), range(22, 45)))
+    assert first.tokens > last.tokens == solve(GEOMETRY, deployment, PROFILE, 130.0, 120.0).tokens
+    assert [each.tokens for each in solve_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0)] == [last.tokens] * 2
 
 
-def test_the_engines_estimate_in_words() -> None:
-    many = {"max_total_tokens": 1 << 20, "slots_per_request": 1, "state_slots": 8000}
-    said = [
-        limits(sized(0.0, 100.0, context_length=context, **many)).requests[0]
-        for context in (1 << 18, 1 << 20, 1 << 16, (1 << 20) // 6)
-    ]
-    assert said == [
-        Limit("engine's estimate", 2048, "1,048,576 tokens / 262,144 * 512"),
-        Limit("engine's clamp", 2048, "1,048,576 tokens / 1,048,576 * 512 = 512, held at the least, 2,048"),
-        Limit("engine's clamp", 4096, "1,048,576 tokens / 65,536 * 512 = 8,192, held at the most, 4,096"),
-        Limit("engine's estimate", 3072, "1,048,576 tokens / 174,762 * 512"),
-    ]
-
-
-def test_what_fixed_the_slots_in_words() -> None:
-    given, shared = limits(sized(0.0, 1.0)).slots, limits(sized(0.0, 2.0, state_slots=None, state_ratio=1.0)).slots
-    fixed = "fixed: max_mamba_cache_size, or the requests without a radix cache"
-    assert given == Limit("flags", 99, fixed)
-    assert shared == Limit("mamba_full_memory_ratio", 1023, "mamba_full_memory_ratio 1 gives states 1,073,741,824 B")
-
-
-def test_rings_count_in_what_a_slot_is_worth() -> None:
-    ringed = limits(sized(0.0, 1.0, ring_bytes=512 << 10))
-    assert ringed.tokens_per_slot == 1.5 * 1024
+def test_a_refusal_of_stages_says_why() -> None:
+    deployment = Deployment(pp_size=2, disable_overlap_schedule=True, max_mamba_cache_size=10**6)
+    with pytest.raises(SizingError) as caught:
+        solve_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0)
+    assert caught.value.kind == "no_token_memory" and caught.value.solution is not None
 
 
 # -- what flags fix in an estimate -------------------------------------------------------------------------------------
@@ -296,123 +275,3 @@ def test_the_whole_deployment_is_its_ranks() -> None:
     assert answer.everywhere("latent_kv") == 12 * (first + last)
     assert answer.largest is answer.stages[1]
     assert answer.allocated_everywhere == 12 * sum(rank.attribution.allocated for rank in answer.stages)
-
-
-# -- what the costs refuse ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"mem_fraction_static": 0.0}, "mem_fraction_static 0.0 must lie in (0, 1]"),
-        ({"mem_fraction_static": 1.01}, "mem_fraction_static 1.01 must lie in (0, 1]"),
-        ({"mamba_full_memory_ratio": -0.1}, "mamba_full_memory_ratio -0.1 must be a number, 0 or more"),
-        (
-            {"mamba_full_memory_ratio": 1.0000000005e9},
-            "mamba_full_memory_ratio 1000000000.5 must be a number, 0 or more",
-        ),
-        ({"mamba_full_memory_ratio": float("nan")}, "mamba_full_memory_ratio nan must be a number, 0 or more"),
-        ({"page_size": 0}, "page_size and context_length must be positive and at most 2**48"),
-        ({"page_size": (1 << 48) + 1}, "page_size and context_length must be positive and at most 2**48"),
-        ({"context_length": 0}, "page_size and context_length must be positive and at most 2**48"),
-        ({"context_length": (1 << 48) + 1}, "page_size and context_length must be positive and at most 2**48"),
-        ({"max_running_requests": -1}, "max_running_requests -1 must lie between 0 and 2**48"),
-        ({"max_mamba_cache_size": (1 << 48) + 1}, "max_mamba_cache_size 281474976710657 must lie between 0 and 2**48"),
-        ({"max_total_tokens": -1}, "max_total_tokens -1 must lie between 0 and 2**48"),
-        ({"speculative_num_draft_tokens": -1}, "speculative_num_draft_tokens -1 must lie between 0 and 2**48"),
-        ({"mm_reserve_mib": -1}, "mm_reserve_mib -1 must lie between 0 and 2**48"),
-        ({"attn_dp_size": 0}, "attn_dp_size, linear_attn_tp_size and pp_size must be 1 or more"),
-        ({"linear_attn_tp_size": 0}, "attn_dp_size, linear_attn_tp_size and pp_size must be 1 or more"),
-        ({"pp_size": 0}, "attn_dp_size, linear_attn_tp_size and pp_size must be 1 or more"),
-        (
-            {"speculative_algorithm": "EAGLE"},
-            "speculation needs max_running_requests; the engine fills in 48 where none is given",
-        ),
-    ],
-)
-def test_values_that_cannot_be(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError) as caught:
-        costs(GEOMETRY, Deployment(**fields), PROFILE)
-    assert str(caught.value) == words
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"mem_fraction_static": 1.0},
-        {"mamba_full_memory_ratio": 0.0},
-        {"mamba_full_memory_ratio": 1e9},
-        {"page_size": 1},
-        {"page_size": 1 << 48},
-        {"context_length": 1},
-        {"context_length": 1 << 48},
-        {"max_running_requests": 0},
-        {"max_mamba_cache_size": 1 << 48},
-        {"max_total_tokens": 0},
-        {"mm_reserve_mib": 0},
-    ],
-)
-def test_values_that_just_can_be(fields: dict[str, Any]) -> None:
-    assert costs(GEOMETRY, Deployment(**fields), PROFILE).slot_bytes == 34 * (147_456 + 4_194_304)
-
-
-@pytest.mark.parametrize(
-    ("fields", "refused"),
-    [
-        ({}, False),
-        ({"disable_overlap_schedule": True}, True),
-        ({"disable_overlap_schedule": True, "disable_radix_cache": True}, False),
-        ({"disable_overlap_schedule": True, "mamba_radix_cache_strategy": "extra_buffer"}, False),
-    ],
-)
-def test_the_lazy_strategy_needs_the_overlap_schedule(fields: dict[str, Any], refused: bool) -> None:
-    deployment = Deployment(**{"mamba_radix_cache_strategy": "extra_buffer_lazy", **fields})
-    if not refused:
-        assert costs(GEOMETRY, deployment, PROFILE).slots_per_request in (1, 4)
-        return
-    with pytest.raises(SizingError) as caught:
-        costs(GEOMETRY, deployment, PROFILE)
-    assert (caught.value.kind, caught.value.source) == (
-        "lazy_needs_overlap",
-        "mem_cache/kv_cache_configurator.py:2250-2253 at 0.5.21",
-    )
-    assert caught.value.reason == (
-        "mamba_radix_cache_strategy extra_buffer_lazy needs the overlap schedule, which is off "
-        "(--disable-overlap-schedule or pipeline stages); use extra_buffer"
-    )
-
-
-def test_rings_are_charged_by_the_largest_stage() -> None:
-    """53,616,640 bytes a slot over 34 layers; 31 of them on the stage that holds most."""
-    replay = {
-        "speculative_algorithm": "EAGLE",
-        "speculative_num_draft_tokens": 4,
-        "max_draft_tokens": 4,
-        "max_running_requests": 48,
-        "enable_linear_replayssm_spec": True,
-    }
-    assert costs(GEOMETRY, Deployment(**replay), PROFILE).ring_bytes == 53_616_640
-    staged = Deployment(pp_size=2, pipeline_partition=(4, 41), disable_overlap_schedule=True, **replay)
-    assert [rank.ring_bytes for rank in stage_costs(GEOMETRY, staged, PROFILE)] == [53_616_640 * 31 // 34] * 2
-
-
-def test_two_stages_one_of_them_without_tokens() -> None:
-    staged = Deployment(pp_size=2, pipeline_partition=(3, 42), disable_overlap_schedule=True)
-    empty, full = stage_costs(GEOMETRY, staged, PROFILE)
-    assert (empty.cell_bytes, empty.no_cell_tokens) == (0, (1 << 63) - 1)
-    assert full.cell_bytes == 11 * 1156
-
-
-def test_one_stage_by_itself() -> None:
-    """`stage` gives a rank's own values, before the least pool over the ranks is taken."""
-    deployment = Deployment(pp_size=2, disable_overlap_schedule=True)
-    first, last = (solve(GEOMETRY, deployment, PROFILE, 130.0, 120.0, stage) for stage in (range(22), range(22, 45)))
-    assert first.tokens > last.tokens == solve(GEOMETRY, deployment, PROFILE, 130.0, 120.0).tokens
-    assert [each.tokens for each in solve_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0)] == [last.tokens] * 2
-
-
-def test_a_refusal_of_stages_says_why() -> None:
-    deployment = Deployment(pp_size=2, disable_overlap_schedule=True, max_mamba_cache_size=10**6)
-    with pytest.raises(SizingError) as caught:
-        solve_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0)
-    assert caught.value.kind == "no_token_memory" and caught.value.solution is not None
