@@ -1,5 +1,6 @@
 """What people type first: flags without their switch, a launch without its dashes, files of another kind."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,31 @@ def test_a_host_size_without_the_host_cache(capsys: pytest.CaptureFixture[str]) 
     assert code == 0 and "Host memory" not in out
     assert err == "kvplan: note: --hicache-size builds no host pool without --enable-hierarchical-cache\n"
     assert run(capsys, *words, "--enable-hierarchical-cache")[2] == ""
+
+
+def test_a_request_on_one_of_several_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("estimate", "--tp-size", "8", "--dp-size", "8", "--enable-dp-attention", "--kv-cache-dtype", "fp8_e4m3")
+    out = " ".join(run(capsys, *words)[1].split())
+    assert "1 x 131,072 tokens; a rank has room for 1 request, 131,072 tokens, 5 state slots" in out
+    # 131,072 x (5,808 + 1,452) B, 5 x 147,619,840 B, 22,528 + 4,194,320 B
+    assert "one request on a rank: 1.69 GB = 951.6 MB for 131,072 tokens + 738.1 MB for 5 state slots" in out
+    assert "a rank holds 2 requests" in " ".join(run(capsys, *words, "--concurrency", "16")[1].split())
+
+
+def test_advice_says_what_its_memory_is(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("advise", "--gpu", "h100", "--tp-size", "8", "--context", "32k", "--concurrency", "64")
+    out = " ".join(run(capsys, *words)[1].split())
+    assert "free before the load" in out and "(estimated, +-" in out
+    found = json.loads(run(capsys, *words, "--json")[1])
+    low, high = found["served_span"]
+    assert found["memory"]["how"] == "estimated" and found["memory"]["error_gib"] > 0
+    assert low <= found["served"]["requests"] <= high
+    assert (f"{low} to {high} within the memory's estimate" in out) is (low < high)
+    # the same flags, solved by themselves at the low end
+    available = found["memory"]["available_gib"] - found["memory"]["error_gib"]
+    flags = [word for name, value in found["flags"].items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    memory = ("--pre-gib", str(found["memory"]["pre_gib"]), "--available-gib", str(available))
+    solved = json.loads(run(capsys, "solve", "--gpu", "h100", "--tp-size", "8", *flags, *memory, "--json")[1])
+    assert low == min(64, solved["max_total_num_tokens"] // 32768, solved["max_running_requests"])
+    measured = json.loads(run(capsys, *words, "--pre-gib", "77", "--available-gib", "39", "--json")[1])
+    assert measured["served_span"] == [measured["served"]["requests"]] * 2

@@ -8,7 +8,8 @@ from glm_kvplan.cli.memory_options import AvailableGib, Checkpoint, DraftWeights
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.advice import advise as make_advice
-from glm_kvplan.sizing.boot import MemoryGiven, setup_of
+from glm_kvplan.sizing.advice import served_within
+from glm_kvplan.sizing.boot import MemoryGiven, memory_of, setup_of
 from glm_kvplan.sizing.estimate import default_workload
 from glm_kvplan.sizing.workload import Demand, contexts, parse_contexts
 from glm_kvplan.units import parse_count
@@ -66,19 +67,22 @@ def advise(
     usual = default_workload(plan, None, None)
     lengths = contexts([(usual.context, 1)]) if context is None else parse_contexts(context)
     demand = Demand(lengths, parse_count(concurrency, "--concurrency"), checkpoints)
+    setup = setup_of(plan, given)
+    budget, _ = memory_of(plan, given, plan.deployment)
     answer = make_advice(
-        setup_of(plan, given),
+        setup,
         demand,
         state_dtype=state_dtype,
         keep_fraction="mem_fraction_static" in plan.flags,
     )
+    span = served_within(setup, demand, answer, budget.error_gib)
     if json:
         from glm_kvplan.report.advise_json import document
         from glm_kvplan.report.json_text import print_json
 
-        print_json(document(plan, demand, answer))
+        print_json(document(plan, demand, answer, budget, span))
     else:
         from glm_kvplan.report.advise_text import render
 
-        render(plan, demand, answer)
+        render(plan, demand, answer, budget, span)
     return 0 if answer.holds else 1

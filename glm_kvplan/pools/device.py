@@ -36,9 +36,7 @@ def import_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise MissingTorchError(
-            f"this command needs torch ({error}); install it with: pip install torch"
-        ) from None
+        raise MissingTorchError(f"this command needs torch ({error}); install it with: pip install torch") from None
     return torch
 
 

@@ -5,10 +5,11 @@ from typing import Any
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.plan_json import plan_document
 from glm_kvplan.sizing.advice import Advice
+from glm_kvplan.sizing.memory import MemoryBudget
 from glm_kvplan.sizing.workload import Demand
 
 
-def document(plan: Plan, demand: Demand, answer: Advice) -> dict[str, Any]:
+def document(plan: Plan, demand: Demand, answer: Advice, budget: MemoryBudget, span: tuple[int, int]) -> dict[str, Any]:
     """The advice, its own solution, and what the engine's default split would have served."""
     solution = answer.solution
     return {
@@ -23,7 +24,14 @@ def document(plan: Plan, demand: Demand, answer: Advice) -> dict[str, Any]:
         },
         "flags": answer.flags,
         "holds": answer.holds,
+        "memory": {
+            "pre_gib": budget.pre_gib,
+            "available_gib": budget.available_gib,
+            "how": budget.how,
+            "error_gib": budget.error_gib,
+        },
         "served": answer.served._asdict(),
+        "served_span": list(span),
         "default_served": answer.default._asdict(),
         "sizes_per_rank": None if solution is None else solution.sizes._asdict(),
         "conversations_kept": answer.conversations_kept,

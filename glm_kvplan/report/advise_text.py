@@ -5,28 +5,33 @@ from rich.text import Text
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.console import console
 from glm_kvplan.report.format import count, whole
-from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.headline import headline, layout, memory_line
 from glm_kvplan.sizing.advice import Advice
+from glm_kvplan.sizing.memory import MemoryBudget
 from glm_kvplan.sizing.workload import Contexts, Demand
 from glm_kvplan.units import GIB
 
 
-def render(plan: Plan, demand: Demand, answer: Advice) -> None:
-    """Print the flags to paste, the proof that they serve the demand, or what is short and which layouts are not."""
+def render(plan: Plan, demand: Demand, answer: Advice, budget: MemoryBudget, span: tuple[int, int]) -> None:
+    """Print the flags to paste, the proof that they serve the demand, or what is short and which layouts are not.
+
+    `span` is how many requests they serve at the ends of the memory's error.
+    """
     out = console()
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
+    out.print(Text(memory_line(budget)))
     out.print(Text(f"wanted: {count(demand.concurrency, 'request')} at once, contexts of {_contexts(demand.contexts)}"))
     if answer.solution is not None:
         out.print(Text("\nflags to add:", style="bold"))
         for name, value in answer.flags.items():
             out.print(Text(f"  --{name.replace('_', '-')} {value}"))
-        _proof(plan, demand, answer)
+        _proof(plan, demand, answer, span)
     if answer.shortage is not None:
         _shortage(answer)
 
 
-def _proof(plan: Plan, demand: Demand, answer: Advice) -> None:
+def _proof(plan: Plan, demand: Demand, answer: Advice, span: tuple[int, int]) -> None:
     out, solution = console(), answer.solution
     assert solution is not None
     per = " per DP worker" if plan.deployment.attn_dp_size > 1 else ""
@@ -44,6 +49,14 @@ def _proof(plan: Plan, demand: Demand, answer: Advice) -> None:
             style=style,
         )
     )
+    if span[0] < span[1]:
+        out.print(
+            Text(
+                f"{whole(span[0])} to {whole(span[1])} within the memory's estimate; --pre-gib and --available-gib "
+                "of a boot log settle it",
+                style="yellow",
+            )
+        )
     if answer.conversations_kept:
         out.print(Text(f"keeps {count(answer.conversations_kept, 'finished conversation')} cached on a worker"))
     room = answer.room

@@ -30,7 +30,7 @@ def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, ex
     rank = answer.largest
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
-    out.print(Text(_sizes_line(answer)))
+    out.print(Text(_sizes_line(plan, answer)))
     if len(answer.stages) > 1:
         span = layer_span(rank.stage)
         out.print(Text(f"the fullest of {len(answer.stages)} pipeline stages: {span}", style="dim"))
@@ -55,10 +55,12 @@ def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, ex
             _explain(ledger)
 
 
-def _sizes_line(answer: Estimate) -> str:
+def _sizes_line(plan: Plan, answer: Estimate) -> str:
     workload, sizes = answer.workload, answer.sizes
+    workers = plan.deployment.attn_dp_size * plan.deployment.replicas
+    holds = "has room for" if workload.concurrency % workers else "holds"  # not every worker has as many requests
     return (
-        f"{whole(workload.concurrency)} x {count(workload.context, 'token')}; a rank holds"
+        f"{whole(workload.concurrency)} x {count(workload.context, 'token')}; a rank {holds}"
         f" {count(sizes.running_requests, 'request')}, {count(sizes.tokens, 'token')},"
         f" {count(sizes.state_slots, 'state slot')}"
     )
@@ -110,7 +112,7 @@ def _request_line(plan: Plan, rank: RankEstimate, answer: Estimate) -> Text:
     for ledger in rank.ledgers:
         cost[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
     return Text(
-        f"\none request on a rank: {decimal(cost['token'])} for {count(tokens, 'token')}"
+        f"\none request on a rank: {decimal(sum(cost.values()))} = {decimal(cost['token'])} for {count(tokens, 'token')}"
         f" + {decimal(cost['state slot'])} for {count(deployment.slots_per_request, 'state slot')}"
         f" + {decimal(cost['request row'])} for its rows\n"
     )

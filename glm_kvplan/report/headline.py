@@ -1,7 +1,8 @@
-"""The two lines above every answer: which model, engine and GPU, and how it is laid out."""
+"""The lines above every answer: which model, engine and GPU, how it is laid out, and in what memory."""
 
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.format import count
+from glm_kvplan.sizing.memory import MemoryBudget, show_gib
 
 _LAYOUTS = {"bf16": "bf16 rows", "fp8_scaled": "FP8 rows with scales", "fp8_raw": "raw FP8 rows"}
 
@@ -40,3 +41,12 @@ def layout(plan: Plan) -> str:
     if deployment.disaggregation_mode != "null":
         parts.append(f"{deployment.disaggregation_mode} role")
     return ", ".join(parts)
+
+
+def memory_line(budget: MemoryBudget) -> str:
+    """What is free on a GPU before and after the load, and how far that may be off."""
+    how = "" if budget.how == "measured" else f" (estimated, +-{max(budget.error_gib, 0.1):.1f} GiB)"
+    return (
+        f"{show_gib(budget.pre_gib, budget.how)} GiB free before the load, "
+        f"{show_gib(budget.available_gib, budget.how)} GiB after it{how}"
+    )

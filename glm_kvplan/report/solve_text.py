@@ -9,13 +9,12 @@ from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import console
 from glm_kvplan.report.format import three_digits, whole
-from glm_kvplan.report.headline import headline, layout
+from glm_kvplan.report.headline import headline, layout, memory_line
 from glm_kvplan.report.host_text import render_host
 from glm_kvplan.report.map_text import draw_map
 from glm_kvplan.report.role_text import render_overrun
 from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.limits import Limit
-from glm_kvplan.sizing.memory import show_gib
 from glm_kvplan.sizing.memory_map import (
     DRAFT_KV,
     INDEX,
@@ -41,7 +40,7 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     out = console()
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
-    out.print(Text(_memory_line(answer)))
+    out.print(Text(memory_line(answer.budget)))
     if answer.failure is not None:
         _refusal(answer)
         return
@@ -77,15 +76,6 @@ def _unsure(answer: Boot) -> frozenset[str]:
         return frozenset(name for names in _FOLLOWS for name in names)
     moved = zip(low, high, _FOLLOWS, strict=True)
     return frozenset(name for least, most, names in moved if least != most for name in names)
-
-
-def _memory_line(answer: Boot) -> str:
-    budget = answer.budget
-    how = "" if budget.how == "measured" else f" (estimated, +-{max(budget.error_gib, 0.1):.1f} GiB)"
-    return (
-        f"{show_gib(budget.pre_gib, budget.how)} GiB free before the load, "
-        f"{show_gib(budget.available_gib, budget.how)} GiB after it{how}"
-    )
 
 
 def _size_line(name: str, answer: Boot, position: int) -> Text:

@@ -97,6 +97,20 @@ def advise(
     )
 
 
+def served_within(setup: Setup, demand: Demand, advice: Advice, error_gib: float) -> tuple[int, int]:
+    """Requests of the demand that the advised flags serve with `error_gib` less and more memory after the load."""
+    advised = setup.changed(**advice.flags)
+    if not error_gib or not advice.flags or advised is None:
+        return advice.served.requests, advice.served.requests
+    pre_gib, available_gib = setup.memory(advised.deployment)
+
+    def at(gib: float) -> int:
+        solution = attempt_with_memory(advised, pre_gib, max(0.0, gib))
+        return 0 if solution.failure is not None else served(demand, advised.deployment, solution.sizes).requests
+
+    return at(available_gib - error_gib), at(available_gib + error_gib)
+
+
 def _splits(setup: Setup, demand: Demand, state_dtype: str | None, keep_fraction: bool) -> Iterator[Split]:
     """The best split of the setup, then of smaller chunks, of a higher fraction, and of another state dtype."""
     first = best_split(setup, demand)
