@@ -112,7 +112,8 @@ def _request_line(plan: Plan, rank: RankEstimate, answer: Estimate) -> Text:
     for ledger in rank.ledgers:
         cost[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
     return Text(
-        f"\none request on a rank: {decimal(sum(cost.values()))} = {decimal(cost['token'])} for {count(tokens, 'token')}"
+        f"\none request on a rank: {decimal(sum(cost.values()))}"
+        f" = {decimal(cost['token'])} for {count(tokens, 'token')}"
         f" + {decimal(cost['state slot'])} for {count(deployment.slots_per_request, 'state slot')}"
         f" + {decimal(cost['request row'])} for its rows\n"
     )

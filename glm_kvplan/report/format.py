@@ -31,6 +31,12 @@ def three_digits(number: int) -> str:
     return whole(round(number, -max(len(str(abs(number))) - 3, 0)))
 
 
+def free_change(nbytes: int) -> str:
+    """A change of free memory in GiB with two decimals, four where two would say that nothing changes."""
+    gib = nbytes / GIB
+    return f"{gib:+.2f}" if abs(gib) >= 0.01 else f"{gib:+.4f}" if abs(gib) >= 0.0001 else "0"
+
+
 def shown(value: object) -> str:
     """A flag's value as people read it: `on`, `1,048,576`, `-` for none."""
     if value is None:

@@ -3,7 +3,7 @@
 from glm_kvplan.pictures.frontier import FrontierPoint
 from glm_kvplan.pictures.picture import Picture
 from glm_kvplan.pictures.ratio import RatioPoint
-from glm_kvplan.report.format import binary, decimal, whole
+from glm_kvplan.report.format import binary, decimal, free_change, whole
 from glm_kvplan.report.page import Cell, Chart, Section, Table
 from glm_kvplan.report.words import Words
 from glm_kvplan.sizing.memory_map import FREE, Segment
@@ -14,7 +14,7 @@ from glm_kvplan.units import GIB
 def memory_map(seen: Picture, words: Words) -> Section:
     memory = seen.boot.map
     assert memory is not None
-    parts = ", ".join(f"{words.term(segment.name)} {size(segment)}" for segment in memory.segments)
+    parts = words("comma").join(f"{words.term(segment.name)} {size(segment)}" for segment in memory.segments)
     rows: list[tuple[Cell, ...]] = [
         (
             Cell(words.term(segment.name)),
@@ -44,7 +44,9 @@ def frontier(seen: Picture, words: Words) -> Section:
     assert seen.frontier is not None
     demand = seen.demand
     marks = seen.frontier.marks
-    points = ", ".join(f"{whole(mark.context)}: {whole(mark.requests)} ({words.term(mark.limit)})" for mark in marks)
+    points = words("comma").join(
+        f"{whole(mark.context)}: {whole(mark.requests)} ({words.term(mark.limit)})" for mark in marks
+    )
     planned = {"requests": whole(demand.concurrency), "context": f"{demand.contexts.mean:,.0f}"}
     sentences = [words("frontier_text")]
     if len(demand.contexts.lengths) > 1:
@@ -101,9 +103,9 @@ def price_value(price: Price, panel: str) -> int:
 
 
 def price_text(price: Price, panel: str) -> str:
-    """`+137,408`, or GiB with two decimals (`-1.79`)."""
+    """`+137,408`, `0`, or GiB (`-1.79`)."""
     value = price_value(price, panel)
-    return f"{value / GIB:+.2f}" if panel == "free" else f"{value:+,}"
+    return free_change(value) if panel == "free" else f"{value:+,}" if value else "0"
 
 
 def _price_parts(price: Price, words: Words) -> list[str]:
@@ -113,7 +115,7 @@ def _price_parts(price: Price, words: Words) -> list[str]:
 
 
 def _price_row(price: Price, words: Words) -> tuple[Cell, ...]:
-    first = (Cell(price.knob), Cell(f"{price.before} → {price.after}"))
+    first = (Cell(words.term(price.knob)), Cell(f"{price.before} → {price.after}"))
     if price.failure is not None:
         return (*first, Cell(words("price_refused", kind=price.failure.replace("_", " "))), *_blank(3))
     return (*first, *(Cell(price_text(price, panel), price_value(price, panel)) for panel in PANELS))
@@ -204,7 +206,7 @@ def host(seen: Picture, words: Words) -> Section | None:
             largest = {"ratio": f"{answer.fit.largest_ratio:g}", "size": answer.fit.largest_size}
             sentences.append(words("host_largest", **largest))
     sentences += [f"! {hazard.message}" for hazard in answer.hazards]
-    parts = ", ".join(f"{pool.name.upper()} {decimal(pool.nbytes)}" for pool in plan.pools)
+    parts = words("comma").join(f"{pool.name.upper()} {decimal(pool.nbytes)}" for pool in plan.pools)
     everywhere = dict(zip(plan.pools, answer.pool_bytes, strict=True))
     rows = [
         (

@@ -83,7 +83,7 @@ def _room(seen: Picture, words: Words) -> tuple[str, ...]:
     lower = words("room_lower")
     if room.verdict == "short":
         return (lower,)
-    items = ", ".join(f"{words.term(item.name)} ~{gib(item.nbytes)}" for item in needs.items)
+    items = words("comma").join(f"{words.term(item.name)} ~{gib(item.nbytes)}" for item in needs.items)
     given = {
         "free": gib(room.free),
         "prompt": whole(needs.prompt_tokens),

@@ -8,7 +8,7 @@ from rich.text import Text
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import console
-from glm_kvplan.report.format import three_digits, whole
+from glm_kvplan.report.format import free_change, three_digits, whole
 from glm_kvplan.report.headline import headline, layout, memory_line
 from glm_kvplan.report.host_text import render_host
 from glm_kvplan.report.map_text import draw_map
@@ -28,7 +28,6 @@ from glm_kvplan.sizing.memory_map import (
 )
 from glm_kvplan.sizing.prices import Price
 from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.units import GIB
 
 # What grows with tokens, with state slots, with running requests.
 _FOLLOWS = ((LATENT, INDEX, DRAFT_KV), (STATE_SLOTS, RINGS, SLAB), (SNAPSHOTS, REQUESTS, TAILS))
@@ -140,14 +139,8 @@ def _price_table(priced: list[Price], estimated: bool) -> Table:
             table.add_row(knob, Text("refused: " + price.failure.replace("_", " "), style="red"))
             continue
         deltas = [_delta(each, estimated) for each in (price.tokens, price.slots, price.total_requests)]
-        table.add_row(knob, *deltas, _free(price.free_bytes))
+        table.add_row(knob, *deltas, free_change(price.free_bytes))
     return table
-
-
-def _free(nbytes: int) -> str:
-    """GiB with two decimals, four where two would say that nothing changes."""
-    gib = nbytes / GIB
-    return f"{gib:+.2f}" if abs(gib) >= 0.01 else f"{gib:+.4f}" if abs(gib) >= 0.0001 else "0"
 
 
 def _delta(number: int, estimated: bool) -> str:
