@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from glm_kvplan.deployment.command import parse_flags
 from glm_kvplan.deployment.flags import FLAGS
-from glm_kvplan.deployment.resolve import Resolution, check_state_slots, resolve
+from glm_kvplan.deployment.resolve import Resolution, resolve
 from glm_kvplan.engine.gpu import Gpu, find_gpu
 from glm_kvplan.engine.profile import load_profile, releases
 from glm_kvplan.errors import KvplanError, RefusedError
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.sizing.costs import costs
+from glm_kvplan.sizing.failures import SizingError
 
 RECORDS = Path(__file__).parent / "data" / "resolve.jsonl.gz"
 CARDS = {
@@ -71,10 +73,10 @@ def derived(resolution: Resolution) -> dict[str, Any]:
 
 def slots_per_request(resolution: Resolution) -> int | str:
     try:
-        check_state_slots(resolution.deployment)
-    except RefusedError:
+        return costs(bundled_geometry(), resolution.deployment, resolution.site.profile).slots_per_request
+    except SizingError as error:
+        assert error.kind == "lazy_needs_overlap"
         return "refused"
-    return resolution.deployment.slots_per_request
 
 
 def test_the_engine_and_the_resolver_refuse_the_same_launches() -> None:

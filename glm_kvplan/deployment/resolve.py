@@ -9,13 +9,10 @@ from glm_kvplan.deployment.choices import PLAIN, SHOWN
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.rules import attention, graphs, hicache, memory, parallel, roles, speculation, state, unwired
 from glm_kvplan.deployment.rules.arguments import Arguments, Site, read_arguments
-from glm_kvplan.deployment.rules.state import check_state_slots
 from glm_kvplan.engine.gpu import Gpu
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.geometry import Geometry
-
-__all__ = ["Choice", "Resolution", "check_state_slots", "resolve"]
 
 # Where a value ends up that the engine does not write back into the flag.
 _EFFECTIVE = {"kv_row_layout": "layout", "mamba_ssm_dtype": "state_dtype"}

@@ -1,6 +1,5 @@
 """The state pool: radix strategy, tracking, dtypes and the linear-attention kernels that allow them."""
 
-from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.rules.arguments import Arguments, Reason, Site, switched_on
 from glm_kvplan.errors import RefusedError
 
@@ -183,20 +182,3 @@ def state_dtypes(a: Arguments, site: Site) -> None:
         if variable is not None:
             a.warnings.append(f"SGLANG_MAMBA_SSM_DTYPE={variable!r} is no dtype the engine knows: it takes float32")
     a.skip_decode_lock = switched_on(site.environment, "SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK")
-
-
-def check_state_slots(deployment: Deployment) -> None:
-    """Refuse the one launch that resolves but whose state pool cannot be sized: lazy tracking without overlap.
-
-    Source: mem_cache/kv_cache_configurator.py:2251 at 0.5.21 (`_calculate_mamba_ratio`).
-    """
-    if (
-        not deployment.disable_radix_cache
-        and deployment.mamba_radix_cache_strategy == "extra_buffer_lazy"
-        and deployment.disable_overlap_schedule
-    ):
-        raise RefusedError(
-            "extra_buffer_lazy needs the overlap scheduler (off here: --disable-overlap-schedule or pipeline stages); "
-            "use extra_buffer",
-            "mem_cache/kv_cache_configurator.py:2251 at 0.5.21",
-        )
