@@ -99,7 +99,7 @@ def test_deep_gemm_experts_on_sm100() -> None:
 )
 def test_boot_logs_lie_within_the_stated_error(checkpoint: str, tp: int, target: float, draft: float) -> None:
     estimate = estimate_weights(GEOMETRY, deployment(tp), checkpoint)
-    assert estimate.certainty == "estimated" and estimate.error_gib is not None
+    assert estimate.error_gib is not None
     missed = (estimate.target[0] + estimate.draft[0]) / GIB - (target + draft)
     assert abs(missed) <= estimate.error_gib
 

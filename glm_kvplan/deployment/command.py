@@ -43,7 +43,7 @@ _OTHER_MEMORY = frozenset(
         *("--enable-symm-mem", "--enable-torch-symm-mem", "--enable-nccl-nvls"),
     )
 )
-_LARGEST_TEXT = 10 << 20
+LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class LaunchCommand:
     """One launch of the engine, read but not resolved.
 
     `flags` are the memory flags by the engine's field names, `environment` the switches of MEMORY_ENVIRONMENT.
-    `ignored` counts the engine's flags that touch no memory, `ignored_environment` its other SGLANG_ switches.
+    `ignored` counts the engine's flags that touch no memory; `unknown` names those that the release does not have.
     `positions` says where each memory flag stood ("word 5", "line 3", "server.yaml").
     """
 
@@ -61,7 +61,6 @@ class LaunchCommand:
     revision: str | None = None
     config_file: str | None = None
     ignored: int = 0
-    ignored_environment: int = 0
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     positions: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +85,7 @@ def read_launch_command(words: Sequence[str] | str, release: str = BASELINE) -> 
     table = option_table(release)
     warnings: list[str] = []
     if isinstance(words, str):
-        if len(words) > _LARGEST_TEXT:
+        if len(words) > LARGEST_TEXT:
             raise InputError("the launch text is larger than 10 MiB; give the launch command alone")
         if "\0" in words:
             raise InputError("the launch text holds NUL bytes: it is binary, not a shell script")
@@ -121,7 +120,6 @@ def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchComm
     environment = {
         name: _defined(launch.environment[name], name) for name in MEMORY_ENVIRONMENT if name in launch.environment
     }
-    switches = sum(name.startswith("SGLANG_") for name in launch.environment)
     return LaunchCommand(
         flags=options.flags,
         environment=environment,
@@ -129,7 +127,6 @@ def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchComm
         revision=_value(options, "--revision"),
         config_file=_config_file(options, words, warnings),
         ignored=options.ignored,
-        ignored_environment=switches - len(environment),
         unknown=tuple(dict.fromkeys(options.unknown)),
         warnings=(*warnings, *warnings_of(options, table)),
         positions=options.positions,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from glm_kvplan.deployment.command import LaunchCommand, read_launch_command, warnings_of
+from glm_kvplan.deployment.command import LARGEST_TEXT, LaunchCommand, read_launch_command, warnings_of
 from glm_kvplan.deployment.model_name import refuse_other_model
 from glm_kvplan.deployment.options import OptionTable, option_table, read_options
 from glm_kvplan.deployment.shell import Word, printable
@@ -15,7 +15,6 @@ from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import GIB
 
-_LARGEST_FILE = 10 << 20
 # What a deployment file needs, at the left margin, in YAML and in TOML: no shell script has it there.
 _DEPLOYMENT_FILE = re.compile(r"(?m)^(?:launch|launch_file|flags)(?:: | = |:$)|^\[flags\]$")
 
@@ -34,7 +33,7 @@ def read_launch_file(path: str | Path, release: str = BASELINE) -> LaunchCommand
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("--launch -: standard input is closed")
-        text = _text_of(sys.stdin.buffer.read(_LARGEST_FILE + 1), "standard input")
+        text = _text_of(sys.stdin.buffer.read(LARGEST_TEXT + 1), "standard input")
     else:
         text = _read_text(Path(path), "--launch")
     if is_manifest(text):
@@ -89,7 +88,7 @@ def _read_text(path: Path, option: str) -> str:
     shown = printable(str(path), 200)
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
+            data = file.read(LARGEST_TEXT + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"{option} {shown}: cannot be read: {reason}") from None
@@ -97,7 +96,7 @@ def _read_text(path: Path, option: str) -> str:
 
 
 def _text_of(data: bytes, name: str) -> str:
-    if len(data) > _LARGEST_FILE:
+    if len(data) > LARGEST_TEXT:
         raise InputError(f"{name}: larger than 10 MiB; a launch script is a few KiB")
     try:
         text = data.decode("utf-8")

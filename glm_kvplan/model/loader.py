@@ -52,11 +52,6 @@ def load_model(source: str | None = None, *, revision: str | None = None) -> Mod
     raise InputError(f"{shown_path(source)}: no such file or directory, and not a Hub id (org/name)")
 
 
-def bundled_model() -> Model:
-    """The bundled copy of the published config."""
-    return load_model()
-
-
 @lru_cache
 def bundled_geometry() -> Geometry:
     """The geometry of the bundled copy of the published config."""

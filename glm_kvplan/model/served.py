@@ -5,14 +5,7 @@ import re
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.hub import HubError, is_hub_id
 from glm_kvplan.model.json_file import shown_path
-from glm_kvplan.model.loader import (
-    BUNDLED_ID,
-    BUNDLED_REVISION,
-    Model,
-    bundled_model,
-    existing_path,
-    load_model,
-)
+from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_REVISION, Model, existing_path, load_model
 
 _THIS = "glm53flash"
 _OTHERS = re.compile("llama|qwen|deepseek|mistral|mixtral|gemma|kimi|minimax|gptoss|nemotron|glm(?:[0-46-9]|5[0-24-9])")
@@ -27,7 +20,7 @@ def load_served_model(model_path: str, *, revision: str | None = None) -> Model:
     """
     if model_path.lower() == BUNDLED_ID.lower() and existing_path(model_path) is None:
         if revision is None or (len(revision) >= 7 and BUNDLED_REVISION.startswith(revision)):
-            return bundled_model()
+            return load_model()
     elif existing_path(model_path) is not None:
         return load_model(model_path)  # the engine, too, does not look at --revision here
     if is_hub_id(model_path):
@@ -52,6 +45,6 @@ def _require_name(model_path: str, why: str) -> None:
 
 
 def _stand_in(model_path: str, why: str) -> Model:
-    bundled, name = bundled_model(), shown_path(model_path)
+    bundled, name = load_model(), shown_path(model_path)
     warning = f"{name}: {why}; the geometry is that of the {bundled.origin}"
     return Model(bundled.geometry, bundled.config, name, bundled.origin, (warning,))

@@ -50,7 +50,6 @@ class WeightEstimate(NamedTuple):
     error_gib: float | None  # what target + draft may miss by; None where nobody measured
     evidence: str
     notes: tuple[str, ...]
-    certainty: str = "estimated"
 
     @property
     def heaviest_stage(self) -> int:

@@ -170,8 +170,7 @@ class Arguments:
 
 
 _ROW_LAYOUTS = ("bf16", "fp8_scaled", "fp8_raw")
-_OURS = ("layout", "replicas", "linear_attn_tp_size", "given", "because", "warnings")
-_ARGUMENTS = frozenset(entry.name for entry in fields(Arguments)) - frozenset(_OURS)
+_ARGUMENTS = frozenset(entry.name for entry in fields(Arguments))
 # Flags outside the table of launch options that a rule reads all the same.
 _KINDS: dict[str, tuple[str, tuple[str, ...] | None]] = {
     **{flag.name: (flag.kind, flag.choices) for flag in FLAGS},
