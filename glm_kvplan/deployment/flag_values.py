@@ -43,7 +43,7 @@ def read_value(flag: Flag, text: str, choices: tuple[str, ...] | None = None, wh
     """
     accepted = choices or flag.choices
     try:
-        if flag.kind == "int" or flag.kind == "ints":
+        if flag.kind in ("int", "ints"):
             return int(text)
         if flag.kind == "count":
             return _count(text)

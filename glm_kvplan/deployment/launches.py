@@ -19,7 +19,7 @@ _TALKS_ONLY = (
 )
 _TAKES_A_LINE = ("ssh", "tmux", "screen", "eval")
 _CONTAINERS = ("docker", "podman", "nerdctl", "kubectl")  # the outer environment stays outside
-_SHELL_OPTION = re.compile(r"-[a-z]*c")
+SHELL_OPTION = re.compile(r"-[a-z]*c")  # of bash -c, sh -lc: the next word is a script
 _DEEPEST = 4
 
 
@@ -82,7 +82,7 @@ def _of_command(words: tuple[Word, ...], outer: Mapping[str, Word], depth: int, 
     launches: list[Launch] = []
     line = _base(words[0]) in _TAKES_A_LINE
     for at, word in enumerate(words):
-        is_script = line or (at > 0 and _SHELL_OPTION.fullmatch(words[at - 1].text))
+        is_script = line or (at > 0 and SHELL_OPTION.fullmatch(words[at - 1].text))
         if is_script and depth < _DEEPEST and "sglang" in word.text and not word.undefined:
             launches += _of_text(word.text, word.place, _environment(words[:at], outer), depth + 1)[0]
     return launches

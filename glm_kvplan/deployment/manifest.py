@@ -7,6 +7,7 @@ from typing import Any
 
 from glm_kvplan.deployment.command import MEMORY_ENVIRONMENT, LaunchCommand, read_launch_command
 from glm_kvplan.deployment.launch_file import with_config_file
+from glm_kvplan.deployment.launches import SHELL_OPTION
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
 
@@ -49,7 +50,7 @@ def read_manifest(
     References `$(NAME)` and, in shell scripts, `$NAME` to variables of the container's env are replaced. Raises
     InputError for text that is no YAML, for no such container or several, and what read_launch_command raises it for.
     """
-    found = [one for document in _documents(text, name) for one in _containers(document, ()) if _starts_engine(one)]
+    found = [one for document in _documents(text, name) for one in _containers(document) if _starts_engine(one)]
     if container is not None:
         chosen = [one for one in found if container in one.names or container == one.label]
     else:
@@ -86,9 +87,9 @@ def _documents(text: str, name: str) -> list[Any]:
         raise InputError(f"{name}: not YAML: {type(error).__name__}") from None
 
 
-def _containers(document: Any, names: tuple[str, ...]) -> Iterator[Container]:
+def _containers(document: Any) -> Iterator[Container]:
     """Every mapping with a command or args, with the names met on the way to it."""
-    waiting: list[tuple[Any, tuple[str, ...], int]] = [(document, names, 0)]
+    waiting: list[tuple[Any, tuple[str, ...], int]] = [(document, (), 0)]
     seen = 0
     while waiting:
         node, names, depth = waiting.pop()
@@ -146,7 +147,7 @@ def _launch_words(container: Container) -> list[str]:
     """The words with the container's variables defined in front of a `sh -c` script, in its first line."""
     words = list(container.words)
     for at in range(1, len(words)):
-        if re.fullmatch(r"-[a-z]*c", words[at - 1]) and not words[at].startswith("#"):
+        if SHELL_OPTION.fullmatch(words[at - 1]) and not words[at].startswith("#"):
             defined = " ".join(f"export {key}={_quoted(value)};" for key, value in container.environment.items())
             words[at] = f"{defined} {words[at].lstrip()}" if defined else words[at]
     return words

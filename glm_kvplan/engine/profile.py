@@ -136,8 +136,8 @@ def installed_release() -> str | None:
 
 
 def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
-    known = {field.name: field.type for field in fields(EngineProfile)}
-    unknown = sorted(data.keys() - known)
+    known = [field.name for field in fields(EngineProfile)]
+    unknown = sorted(data.keys() - set(known))
     if unknown:
         raise InputError(f"{origin}: unknown profile field {unknown[0]!r}; fields are: {', '.join(known)}")
     return EngineProfile(**data)
@@ -160,14 +160,6 @@ def _from_file(path: Path) -> EngineProfile:
     return _profile({**standard, "release": f"{base} with {path.name}", **data}, f"--engine {path}")
 
 
-def page_size(geometry: Geometry, profile: EngineProfile) -> int:
-    """The KV page of a release on CUDA, in tokens; the engine sets it whatever --page-size says.
-
-    Source: arg_groups/model_overrides/deepseek_v2.py:137 at 0.5.21, :162-173 at 0.5.23.
-    """
-    return profile.page_size * (geometry.index_kpool if profile.page_size_times_index_kpool else 1)
-
-
 def _check_field(path: Path, name: str, value: object, standard: object) -> None:
     """Raise InputError for a value of another type than the release's, or a number that cannot be."""
     kind = int if standard is None else type(standard)  # the one field that may be None is a number of bytes
@@ -176,3 +168,11 @@ def _check_field(path: Path, name: str, value: object, standard: object) -> None
     least = 1 if name in ("page_size", "scaled_row_bytes") else 0
     if isinstance(value, int) and not least <= value <= LARGEST_FIELD:
         raise InputError(f"--engine {path}: {name} = {value} must lie between {least} and {LARGEST_FIELD:,}")
+
+
+def page_size(geometry: Geometry, profile: EngineProfile) -> int:
+    """The KV page of a release on CUDA, in tokens; the engine sets it whatever --page-size says.
+
+    Source: arg_groups/model_overrides/deepseek_v2.py:137 at 0.5.21, :162-173 at 0.5.23.
+    """
+    return profile.page_size * (geometry.index_kpool if profile.page_size_times_index_kpool else 1)
