@@ -55,7 +55,7 @@ def test_everything_a_boot_says() -> None:
     assert EXPECTED.first("token_pool") == {"dtype": "float8_e4m3fn", "tokens": "7289664", "gib": "48.09"}
     assert EXPECTED.first("token_pool", 1) == {"dtype": "float8_e4m3fn", "tokens": "7289664", "gib": "4.37"}
     assert EXPECTED.first("pools_end", 1) == {"available": "34.00"}
-    assert EXPECTED.runners == 2
+    assert [len(readings["load_end"]) for readings in EXPECTED.ranks.values()] == [2] * len(EXPECTED.ranks)
     assert EXPECTED.arguments["tp_size"] == 4
     assert EXPECTED.arguments["speculative_num_draft_tokens"] == 6
     assert not EXPECTED.arguments_cut

@@ -73,11 +73,6 @@ class Boot:
         """The server came up: it printed its final sizes."""
         return self.has("ready")
 
-    @property
-    def runners(self) -> int:
-        """Model runners that loaded weights on the rank that loaded most: 2 with a draft."""
-        return max((len(readings.get("load_end", ())) for readings in self.ranks.values()), default=0)
-
 
 class LoggedMemory(NamedTuple):
     """GiB as the engine takes them, the least over the ranks seen; each was printed with two decimals."""

@@ -20,6 +20,10 @@ class Band(NamedTuple):
     least_gib: float
     most_gib: float
 
+    @property
+    def middle_gib(self) -> float:
+        return (self.least_gib + self.most_gib) / 2
+
     def distance(self, gib: float) -> float:
         """How far `gib` lies above the band (negative: below it; 0: inside)."""
         if gib < self.least_gib:
@@ -41,8 +45,7 @@ def fit(attempt: Callable[[float], Solution], most_gib: float, printed: PrintedS
             wanted = printed.tokens
             low = _first(lambda gib, wanted=wanted: attempt(gib).tokens >= wanted, low, high)  # type: ignore[misc]
             high = _first(lambda gib, wanted=wanted: attempt(gib).tokens > wanted, low, high)  # type: ignore[misc]
-        found = attempt(low)
-        if _same(found, printed):
+        if _same(attempt(low), printed):
             return Band(low, high)
     return None
 

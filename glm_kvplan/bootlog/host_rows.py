@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from glm_kvplan.bootlog.boot import Boot, Rank, Reading
-from glm_kvplan.bootlog.pool_rows import stages_of
 from glm_kvplan.bootlog.rows import Row, bytes_row, count_row, decimals, half_step, word_row
 from glm_kvplan.errors import KvplanError
-from glm_kvplan.ledgers.host import HostPool
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.host import DEFAULT_RATIO, HostPlan, sized_automatically, stage_plans
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GB
 
-_BY_RATIO = "between the ends of the printed ratio"
+_BY_RATIO = "by the printed ratio"
 _LINES = ("host_kv", "host_state", "host_index")
+
+Number = TypeVar("Number", int, float)
 
 
 def host_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[Row]:
@@ -35,7 +36,7 @@ def host_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[Row]:
     except KvplanError as error:
         yield word_row("HiCache", "", str(error), "allocated", "flags")
         return
-    for number in range(len(stages_of(plan))):
+    for number in range(plan.deployment.pp_size):
         found = next(_with_pools(boot, number), None)
         if found is not None:
             rank, readings = found
@@ -89,7 +90,8 @@ def _stage_rows(readings: dict[str, list[Reading]], low: HostPlan, high: HostPla
             nbytes = int(state_line["slots"]) * states[0].bytes_per_unit
             yield bytes_row("host state size", label, nbytes, state_line["gb"], decimal=True)
         else:
-            yield _bytes_between("host state size", label, states[0], states[1], state_line["gb"])
+            ends = states[0].requested_bytes, states[1].requested_bytes
+            yield _bytes_between("host state size", label, *ends, state_line["gb"])
     index_line = next(iter(readings.get("host_index", ())), None)
     if index_line is not None:
         index = low.pool("indexer")
@@ -104,33 +106,19 @@ def _between(name: str, label: str, low: int, high: int, printed: str) -> Row:
     """A count between the two ends of the automatic ratio."""
     if low == high:
         return count_row(name, label, low, printed, "printed sizes")
-    value = int(printed)
-    nearest = min(max(value, low), high)
-    return Row(
-        name,
-        label,
-        f"{low}..{high}",
-        printed,
-        value - nearest,
-        value == nearest,
-        "printed sizes",
-        "by the printed ratio",
-    )
+    off = _outside(int(printed), low, high)
+    return Row(name, label, f"{low}..{high}", printed, off, not off, "printed sizes", _BY_RATIO)
 
 
-def _bytes_between(name: str, label: str, low: HostPool, high: HostPool, printed: str) -> Row:
-    if low.requested_bytes == high.requested_bytes:
-        return bytes_row(name, label, low.requested_bytes, printed, decimal=True)
-    ends = [f"{pool.requested_bytes / GB:.{decimals(printed)}f}" for pool in (low, high)]
-    value = float(printed)
-    nearest = min(max(value, float(ends[0])), float(ends[1]))
-    return Row(
-        name,
-        label,
-        "..".join(ends),
-        printed,
-        value - nearest,
-        value == nearest,
-        "printed sizes",
-        "by the printed ratio",
-    )
+def _bytes_between(name: str, label: str, low: int, high: int, printed: str) -> Row:
+    """Bytes between the two ends, both rounded as the printed ones are."""
+    if low == high:
+        return bytes_row(name, label, low, printed, decimal=True)
+    ends = [f"{nbytes / GB:.{decimals(printed)}f}" for nbytes in (low, high)]
+    off = _outside(float(printed), float(ends[0]), float(ends[1]))
+    return Row(name, label, "..".join(ends), printed, off, not off, "printed sizes", _BY_RATIO)
+
+
+def _outside(value: Number, low: Number, high: Number) -> Number:
+    """How far a value lies above `high`, or (negative) below `low`; 0 between them."""
+    return value - min(max(value, low), high)

@@ -34,8 +34,8 @@ def flags_of(arguments: Mapping[str, object]) -> dict[str, object]:
         chunk = flags.get("chunked_prefill_size")
         if isinstance(chunk, int) and chunk > 0:
             flags["chunked_prefill_size"] = chunk * width
-    if flags.get("mm_feature_transport") == "cpu" or "mm_feature_transport" not in flags:
-        flags.pop("mm_feature_transport", None)
+    if flags.get("mm_feature_transport") == "cpu":
+        del flags["mm_feature_transport"]
     if arguments.get("enable_multimodal") is True:
         flags.pop("enable_multimodal")
     _host_cache(flags, arguments)

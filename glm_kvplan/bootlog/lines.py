@@ -135,12 +135,6 @@ SHAPES: tuple[Shape, ...] = (
         rf"\(fraction (?P<fraction>{_X}), (?P<ranks>{_N}) ranks",
         "mem_cache/hicache_auto_size.py:114 at 0.5.21",
     ),
-    _shape(
-        "host_headroom",
-        "HiCache memory headroom:",
-        rf"HiCache memory headroom: host (?P<host>{_X}) GiB, cgroup (?P<cgroup>{_X}) GiB",
-        "mem_cache/host_memory.py:98 at 0.5.21",
-    ),
     # marks of a release (see releases.py) and of a start that failed
     _shape(
         "baseline",

@@ -43,21 +43,21 @@ def plan_document(answer: Reconciliation, source: str) -> dict[str, object]:
 
 
 def _memory(answer: Reconciliation, source: str) -> dict[str, object]:
-    sizing, pre = answer.sizing, round(answer.plan.gpu.memory_mib / 1024, 2)
+    sizing = answer.sizing
     band, memory = sizing.band, sizing.memory
     if memory is None:
         if band is None:
             return {}
         weights = answer.boot.first("weights")
         return {
-            "pre_gib": pre,
-            "available_gib": round((band.least_gib + band.most_gib) / 2, 6),
+            "pre_gib": sizing.pre_gib,
+            "available_gib": round(band.middle_gib, 6),
             **({} if weights is None else {"target_weights_gib": float(weights["usage"])}),
             "source": f"{source}: no memory printed; the budget that the printed sizes imply, from the card's total",
         }
     available, how = memory.available_gib, "printed readings"
     if band is not None and answer.explained and band.distance(available):
-        available, how = (band.least_gib + band.most_gib) / 2, "the reading that gives the printed sizes exactly"
+        available, how = band.middle_gib, "the reading that gives the printed sizes exactly"
     measured: dict[str, object] = {
         "pre_gib": memory.pre_gib,
         "available_gib": round(available, 6),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from glm_kvplan.bootlog.boot import Boot, Rank, Reading
 from glm_kvplan.bootlog.rows import Row, bytes_row, count_row, half_step, word_row
 from glm_kvplan.bootlog.sizing_rows import Sizing
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools import counts
 from glm_kvplan.pools.rounding import cuda_bounds
@@ -21,11 +21,6 @@ _STATE = {
     "snapshot_conv": ("intermediate_conv_window",),
 }
 _DTYPES = {"bf16": ("bfloat16",), "fp8_scaled": ("float8_e4m3fn",), "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz")}
-
-
-def stages_of(plan: Plan) -> tuple[range, ...]:
-    deployment = plan.deployment
-    return pipeline_stages(plan.geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
 
 
 def flag_rows(plan: Plan, boot: Boot) -> Iterator[Row]:
@@ -54,7 +49,7 @@ def pool_rows(plan: Plan, boot: Boot, answer: Sizing) -> Iterator[Row]:
     """Every pool of one rank of each pipeline stage, and the ranks that printed something else."""
     sizes = answer.sizes
     yield from _warning_rows(plan, boot, sizes)
-    for number, stage in enumerate(stages_of(plan)):
+    for number, stage in enumerate(stages_of(plan.geometry, plan.deployment)):
         ranks = {rank: found for rank, found in boot.ranks.items() if rank.pp == number}
         rank = _fullest(ranks)
         if rank is None:
@@ -148,7 +143,7 @@ def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[R
         yield count_row("capped: max_running_requests", "", slots // ratio, capped["requests"], "printed sizes")
     reduced = boot.first("reduced")
     if reduced is not None:
-        wanted = costs(plan.geometry, plan.deployment, plan.profile, stages_of(plan)[0]).requests
+        wanted = costs(plan.geometry, plan.deployment, plan.profile).requests
         yield count_row("reduced: requested", "", wanted or 0, reduced["wanted"], "flags")
         if sizes is not None:
             yield count_row("reduced: granted", "", sizes.running_requests, reduced["requests"], "printed sizes")

@@ -12,6 +12,7 @@ from glm_kvplan.bootlog.rows import Row
 from glm_kvplan.bootlog.server_args import require_model
 from glm_kvplan.bootlog.sizing_rows import Sizing, sizing
 from glm_kvplan.bootlog.worlds import worlds
+from glm_kvplan.engine.gpu import find_gpu
 from glm_kvplan.engine.profile import BASELINE, releases
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.planner import Plan, plan
@@ -154,8 +155,6 @@ def _plan(engine: str, boot: Boot, flags: Mapping[str, object], given: Given) ->
 
 
 def _switches(boot: Boot, gpu: str | None, given: Given) -> dict[str, str]:
-    from glm_kvplan.engine.gpu import find_gpu
-
     vendor = find_gpu(gpu).vendor if gpu else "cuda"
     return {**environment_of(boot, vendor), **given.environment}
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from glm_kvplan.bootlog import releases, server_args
 from glm_kvplan.bootlog.boot import Boot, Rank
@@ -29,7 +29,8 @@ def read_server_info(url: str, timeout_s: float = TIMEOUT_S) -> Boot:
         parts = urlsplit(url if "//" in url else f"http://{url}")
     except ValueError:
         raise InputError("--url: is not an address; write http://host:port") from None
-    shown = f"{parts.scheme}://{parts.hostname or ''}" + (f":{_port(parts, url)}" if _port(parts, url) else "")
+    port = _port(parts)
+    shown = f"{parts.scheme}://{parts.hostname or ''}" + (f":{port}" if port else "")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"--url {shown}: write http://host:port")
     base = parts.path.rstrip("/").removesuffix("/server_info")
@@ -79,12 +80,11 @@ def _body(answer: Any, timeout_s: float) -> bytes:
     return body
 
 
-def _port(parts: Any, url: str) -> int | None:
+def _port(parts: SplitResult) -> int | None:
     try:
-        port: int | None = parts.port
+        return parts.port
     except ValueError:
         raise InputError("--url: the port is not a number; write http://host:port") from None
-    return port
 
 
 def boot_of(document: object, origin: str) -> Boot:

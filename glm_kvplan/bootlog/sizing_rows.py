@@ -19,11 +19,14 @@ _NAMES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests"
 class Sizing(NamedTuple):
     """`sizes` are the printed ones, a predicted one where the log lacks it; None where neither is known.
 
+    `pre_gib` is what was free before the load: as logged, or all of the card.
+
     `band` is the free memory that gives exactly the printed sizes, `taken_gib` how far it lies below the log's last
     reading of it (None without such a reading).
     """
 
     memory: LoggedMemory | None
+    pre_gib: float
     solution: Solution | None  # at the memory the log prints
     band: Band | None
     taken_gib: float | None
@@ -43,7 +46,7 @@ def sizing(plan: Plan, boot: Boot) -> Sizing:
             taken = band.distance(memory.available_gib)
     sizes = _known(printed, solution, None if band is None else _attempt(plan, pre, band.least_gib))
     rows = tuple(_rows(plan, boot, printed, memory, solution, band, taken))
-    return Sizing(memory, solution, band, taken, sizes, rows)
+    return Sizing(memory, pre, solution, band, taken, sizes, rows)
 
 
 def _attempt(plan: Plan, pre_gib: float, available_gib: float) -> Solution:

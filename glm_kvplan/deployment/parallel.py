@@ -1,6 +1,13 @@
 """How layers are spread over pipeline stages."""
 
+from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.errors import InputError
+from glm_kvplan.model.geometry import Geometry
+
+
+def stages_of(geometry: Geometry, deployment: Deployment) -> tuple[range, ...]:
+    """The layer range of each pipeline stage of a deployment. Raises as `pipeline_stages`."""
+    return pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
 
 
 def pipeline_stages(num_layers: int, pp_size: int, partition: tuple[int, ...] | None = None) -> tuple[range, ...]:
