@@ -69,6 +69,14 @@ def test_the_payload_of_an_index_key() -> None:
     assert type(indexer.written_bytes(GEOMETRY)) is int
 
 
+@pytest.mark.parametrize(("release", "reserved"), [("0.5.21", 132), ("0.5.22", 33)])
+def test_reserve_and_payload_of_the_indexer(release: str, reserved: int) -> None:
+    ledger = indexer.ledger(GEOMETRY, load_profile(release), 11, 64)
+    assert (ledger.bytes_per_unit, ledger.written, ledger.total) == (11 * reserved, 11 * 33, 64 * 11 * reserved)
+    plain = latent_kv.ledger(GEOMETRY, "bf16", load_profile(release), 11, 64)
+    assert plain.written == plain.bytes_per_unit
+
+
 def test_tails_only_where_keys_are_pooled() -> None:
     """A pool of one token has no tail, nor has a checkpoint without pooling (memory_pool.py:4983 at 0.5.21)."""
     assert compress_tail.row_bytes(GEOMETRY, 4, 11) == 11 * 2 * 8 * 128 * 2

@@ -59,6 +59,10 @@ def test_a_plain_server_has_the_five() -> None:
     places = found()
     assert list(places) == ["latent_kv", "indexer", "kda_state", "compress_tail", "request_table"]
     assert places["compress_tail"].tensors == ("compress_tail_k", "compress_tail_score")
+    assert ("draft" in places["compress_tail"].reason, "draft" in found(**SERVER)["compress_tail"].reason) == (
+        False,
+        True,
+    )
     assert {place.host_pool for place in places.values()} == {None}
     for name in ("latent_kv", "indexer", "kda_state"):
         assert places[name].reason == "HiCache is off"

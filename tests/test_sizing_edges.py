@@ -268,6 +268,7 @@ def test_the_workload_that_is_left_out() -> None:
 def test_the_whole_deployment_is_its_ranks() -> None:
     answer = estimate(plan({"tp_size": 4, "pp_size": 2, "dp_size": 3}, gpu="h200"), Workload(6400, 6))
     assert (answer.ranks_per_stage, answer.ranks, answer.need) == (12, 24, (2 * 6400, 8, 2))
+    assert answer.workload == (6400, 6)
     first, last = (
         {ledger.account.name: ledger.total for ledger in rank.ledgers}["latent_kv"] for rank in answer.stages
     )
