@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.attribution import Attribution, attribution
@@ -42,7 +42,7 @@ def rank_of(plan: Plan, workload: Workload, pp_rank: int | None = None) -> Rank:
     Sizes that flags fix are taken from them, the others from the workload. Raises InputError, RefusedError.
     """
     deployment = plan.deployment
-    stages = pipeline_stages(plan.geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    stages = stages_of(plan.geometry, deployment)
     if pp_rank is not None and not 0 <= pp_rank < len(stages):
         raise InputError(f"--pp-rank {pp_rank} must lie between 0 and {len(stages) - 1}")
     asked = pool_sizes(plan, workload_sizes(deployment, workload))

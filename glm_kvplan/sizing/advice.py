@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.sizing.layouts import Layout, nearest_layouts
 from glm_kvplan.sizing.room import SMALLEST_CHUNK, Room, raised_fraction, room, with_room
+from glm_kvplan.sizing.search import least
 from glm_kvplan.sizing.setup import Setup, attempt_with_memory
 from glm_kvplan.sizing.solver import Solution
 from glm_kvplan.sizing.split import (
@@ -152,10 +153,5 @@ def _missing_bytes(setup: Setup, demand: Demand, wanted: int) -> int | None:
         solution = attempt_with_memory(setup, pre_gib, available_gib + mib / 1024)
         return solution.failure is None and served(demand, setup.deployment, solution.sizes).per_worker >= wanted
 
-    low, high = -1, 1 << 24
-    if not holds(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high * MIB
+    most = 1 << 24
+    return least(holds, -1, most) * MIB if holds(most) else None

@@ -4,7 +4,7 @@ from functools import partial
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.failures import SizingError, refusal
 from glm_kvplan.sizing.headroom import Headroom, headroom
@@ -109,7 +109,7 @@ def boot(
     """
     geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
     budget, weights = memory_of(plan, given, deployment)
-    layers = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    layers = stages_of(geometry, deployment)
     solutions = attempt_stages(geometry, deployment, profile, budget.pre_gib, budget.available_gib)
     span = _span(plan, budget, solutions[0].sizes)
     failed = [number for number, solution in enumerate(solutions) if solution.failure is not None]

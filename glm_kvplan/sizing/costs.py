@@ -5,7 +5,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import pipeline_stages, stages_of
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError
 from glm_kvplan.ledgers import indexer, kda_state, latent_kv, replay_ring
@@ -72,7 +72,7 @@ def _largest(geometry: Geometry, stages: tuple[range, ...]) -> int:
 
 def stage_costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile) -> list[Costs]:
     """The costs of every pipeline stage. Stages with as many layers of each kind share theirs: most do."""
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    stages = stages_of(geometry, deployment)
     known: dict[tuple[int, int, int], Costs] = {}
     found = []
     for stage in stages:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.ledgers import (
     compress_tail,
@@ -93,7 +93,7 @@ def estimate(plan: Plan, workload: Workload) -> Estimate:
     geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
     need = workload_sizes(deployment, workload)
     sizes = pool_sizes(plan, need)
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    stages = stages_of(geometry, deployment)
     ranks = tuple(
         RankEstimate(plan, sizes, stage, rank_ledgers(geometry, deployment, profile, sizes, stage)) for stage in stages
     )

@@ -1,6 +1,6 @@
 """What a rank has left once its pools are allocated: the budget's remainder less all that the budget never counted."""
 
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
 from glm_kvplan.sizing.setup import Setup
 from glm_kvplan.sizing.solver import Solution
@@ -13,7 +13,7 @@ def free_bytes(setup: Setup, solution: Solution) -> int:
     Negative where the pools would not fit. Tensor bytes, without an allocator's rounding.
     """
     geometry, deployment = setup.geometry, setup.deployment
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    stages = stages_of(geometry, deployment)
     allocated = max(
         device_bytes(tensor_specs(geometry, deployment, setup.profile, solution.sizes, stage)) for stage in stages
     )

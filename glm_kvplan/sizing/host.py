@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.ledgers.host import KV_SPLIT, HostPool, index_pool, kv_pool, state_pool
@@ -216,7 +216,7 @@ def stage_plans(
     """
     require_layout(deployment, profile)
     if stages is None:
-        stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+        stages = stages_of(geometry, deployment)
     devices = [device_pools(geometry, deployment, profile, sizes, stage) for stage in stages]
     budget = None
     if host_available_bytes is not None:

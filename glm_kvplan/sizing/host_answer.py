@@ -5,7 +5,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.errors import InputError
 from glm_kvplan.ledgers.where import Location, locations
 from glm_kvplan.planner import Plan
@@ -14,13 +14,12 @@ from glm_kvplan.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.sizing.failures import FailureKind
 from glm_kvplan.sizing.host import HostPlan, stage_plans
 from glm_kvplan.sizing.host_coverage import Balance, Coverage, balance, coverage
-from glm_kvplan.sizing.host_fit import HostFit, bytes_by_host, host_fit, largest_that, ranks_by_host
+from glm_kvplan.sizing.host_fit import HostFit, bytes_by_host, host_fit, ranks_by_host
 from glm_kvplan.sizing.host_hazards import Hazard, host_hazards
+from glm_kvplan.sizing.search import largest_unbounded
 from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.sizing.solver import attempt
+from glm_kvplan.sizing.solver import LARGEST_GIB, attempt
 from glm_kvplan.units import GIB
-
-LARGEST_GIB = 1 << 30
 
 
 class HostGiven(NamedTuple):
@@ -126,7 +125,7 @@ def level(plan: Plan, answer: HostAnswer, pre_gib: float, available_gib: float) 
             return found == "no_requests"  # fewer slots than one request takes; other failures are too many
         return found.coverage.state_prefixes < found.coverage.kv_prefixes
 
-    most = largest_that(short_of_states) or 0
+    most = largest_unbounded(short_of_states) or 0
     tried = [found for found in map(with_slots, (most, most + 1)) if isinstance(found, Level)] if most else []
     best = max(tried, key=lambda found: found.coverage.usable_prefixes, default=None)
     if best is None or best.coverage.usable_prefixes <= answer.coverage.usable_prefixes:
@@ -163,7 +162,7 @@ def host_answer(plan: Plan, sizes: PoolSizes, given: HostGiven) -> HostAnswer | 
         fit = host_fit(geometry, deployment, profile, sizes, host_bytes=given.host_bytes, pod_bytes=given.pod_bytes)
         plans = fit.plans
     stage = max(range(len(plans)), key=lambda number: plans[number].nbytes)
-    layers = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    layers = stages_of(geometry, deployment)
     prefix = given.prefix_tokens or min(DEFAULT_CONTEXT, deployment.context_length)
     covered, balanced = coverage(plans[stage], prefix), balance(plans[stage], deployment, prefix)
     return HostAnswer(

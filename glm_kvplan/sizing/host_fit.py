@@ -1,10 +1,10 @@
 """Whether the host pools of a whole machine fit its memory, and the largest ratio or size that does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.geometry import Geometry
@@ -20,10 +20,10 @@ from glm_kvplan.sizing.host import (
     stage_plans,
 )
 from glm_kvplan.sizing.host_devices import device_pools
+from glm_kvplan.sizing.search import largest_unbounded
 from glm_kvplan.sizing.sizes import PoolSizes
 
 RATIO_STEPS = 1000  # a suggested ratio has three decimals
-LARGEST_STEP = 1 << 30
 
 
 class HostFit(NamedTuple):
@@ -99,7 +99,7 @@ def host_fit(
         refused = str(error)
         plans = stage_plans(geometry, deployment, profile, sizes)
     available = limit - RESERVE_BYTES
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    stages = stages_of(geometry, deployment)
     devices = [device_pools(geometry, deployment, profile, sizes, stage) for stage in stages]
     budget = None if seen is None else claimable_bytes(seen, ranks_per_host(deployment))
     by_host = ranks_by_host(deployment)
@@ -112,12 +112,12 @@ def host_fit(
             sum(ranks * total for ranks, total in zip(host, totals, strict=True)) <= available for host in by_host
         )
 
-    steps = largest_that(
+    steps = largest_unbounded(
         lambda step: content(plan_ratio(geometry, deployment, profile, devices, step / RATIO_STEPS, budget))
     )
     size = None
     if all(pools.kv_layers and pools.state_layers for pools in devices):
-        size = largest_that(lambda gb: content(plan_size(geometry, deployment, profile, devices, gb, budget)))
+        size = largest_unbounded(lambda gb: content(plan_size(geometry, deployment, profile, devices, gb, budget)))
     return HostFit(
         plans=plans,
         host_bytes=bytes_by_host(plans, deployment),
@@ -126,19 +126,3 @@ def host_fit(
         largest_ratio=None if steps is None else steps / RATIO_STEPS,
         largest_size=size,
     )
-
-
-def largest_that(holds: Callable[[int], bool]) -> int | None:
-    """The largest whole number from 1 on for which `holds`, which is true below some point and false above it."""
-    if not holds(1):
-        return None
-    low, high = 1, 2
-    while high < LARGEST_STEP and holds(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from glm_kvplan.sizing.costs import stage_costs
+from glm_kvplan.sizing.search import largest, least
 from glm_kvplan.sizing.setup import Setup, attempt_with_memory, draft_flags
 from glm_kvplan.sizing.solver import size_together
 from glm_kvplan.units import GIB
@@ -169,20 +170,9 @@ def _available(setup: Setup) -> Iterator[Remedy]:
     highest = 1 << 21  # 2 TiB
     if not boots(highest):
         return
-    low, high = 0, highest
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if boots(middle) else (middle, high)
-    value = available_gib + high / 1024
-    yield Remedy("available_gib", value, f"{high / 1024:.2f} GiB more left free by the weights, {value:.2f} GiB in all")
-
-
-def largest(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The largest number in [low, high] that holds; `low` does, and what holds for a number holds below it."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
+    more_gib = least(boots, 0, highest) / 1024
+    value = available_gib + more_gib
+    yield Remedy("available_gib", value, f"{more_gib:.2f} GiB more left free by the weights, {value:.2f} GiB in all")
 
 
 _KNOBS: tuple[Callable[[Setup], Iterator[Remedy]], ...] = (

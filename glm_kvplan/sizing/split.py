@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from glm_kvplan.sizing.remedies import largest
+from glm_kvplan.sizing.search import largest
 from glm_kvplan.sizing.setup import Setup
 from glm_kvplan.sizing.solver import Solution
 from glm_kvplan.sizing.workload import Demand, Served, served, slots_of_request

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.errors import InputError
+from glm_kvplan.sizing.search import largest
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import LARGEST_COUNT, is_count, parse_count
 
@@ -200,14 +201,7 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     if fits and len(demand.contexts.lengths) == 1:
         fits = min(most, sizes.tokens // demand.contexts.tokens(1, page, reserve))
     elif fits and demand.contexts.tokens(most, page, reserve) > sizes.tokens:
-        low, high = 0, most
-        while high - low > 1:
-            middle = (low + high) // 2
-            if demand.contexts.tokens(middle, page, reserve) <= sizes.tokens:
-                low = middle
-            else:
-                high = middle
-        fits = low
+        fits = largest(lambda requests: demand.contexts.tokens(requests, page, reserve) <= sizes.tokens, 0, most - 1)
     if fits < most:
         limit = "tokens"
     return Served(min(demand.concurrency, fits * workers), fits, limit)
