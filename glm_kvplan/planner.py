@@ -1,7 +1,7 @@
 """The front of the pipe: a model, a GPU, an engine and launch flags become one resolved deployment."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glm_kvplan.deployment.deployment import Deployment
@@ -44,27 +44,21 @@ class Given:
             self.profile,
             self.gpu,
             self.gpu_assumed,
-            resolution,
             flags,
             self.environment,
-            stored,
-            (*self.model.warnings, *self.notes),
+            self.served,
+            self.notes,
+            resolution=resolution,
+            weight_format=stored,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything the ledgers, the solver and the pools ask about one deployment."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Given):
+    """What was given, resolved: everything the ledgers, the solver and the pools ask about one deployment."""
 
-    model: Model
-    profile: EngineProfile
-    gpu: Gpu
-    gpu_assumed: bool
     resolution: Resolution
-    flags: Mapping[str, object]
-    environment: Mapping[str, str]
     weight_format: WeightFormat
-    notes: tuple[str, ...] = ()
 
     @property
     def geometry(self) -> Geometry:
@@ -80,11 +74,7 @@ class Plan:
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""
-        flags = {name: value for name, value in {**self.flags, **changes}.items() if value is not None}
-        resolution = resolve(
-            flags, geometry=self.geometry, profile=self.profile, gpu=self.gpu, environment=self.environment
-        )
-        return replace(self, resolution=resolution, flags=flags)
+        return self.plan(**changes)
 
 
 def plan(
@@ -145,7 +135,7 @@ def given(
     else:
         loaded = load_model(model, revision=revision)
     card = find_gpu(ASSUMED_GPU if gpu is None else gpu)
-    return Given(loaded, profile, card, gpu is None, all_flags, switches, served, tuple(notes))
+    return Given(loaded, profile, card, gpu is None, all_flags, switches, served, (*loaded.warnings, *notes))
 
 
 def _read(launch: "Sequence[str] | str | LaunchCommand", release: str) -> "LaunchCommand":
@@ -160,11 +150,8 @@ def _read(launch: "Sequence[str] | str | LaunchCommand", release: str) -> "Launc
 
 def _notes(command: "LaunchCommand") -> list[str]:
     notes = list(command.warnings)
-    if command.ignored:
-        flags = (
-            "1 flag of the launch command touches"
-            if command.ignored == 1
-            else (f"{command.ignored} flags of the launch command touch")
-        )
-        notes.append(f"{flags} no memory")
+    if command.ignored == 1:
+        notes.append("1 flag of the launch command touches no memory")
+    elif command.ignored:
+        notes.append(f"{command.ignored} flags of the launch command touch no memory")
     return notes
