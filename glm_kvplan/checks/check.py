@@ -33,6 +33,11 @@ class Checked:
     def holds(self) -> bool:
         return self.error is None and not self.of("fails")
 
+    @property
+    def verdict(self) -> str:
+        """`holds`, `falls short` or `unusable`."""
+        return "unusable" if self.error is not None else "holds" if self.holds else "falls short"
+
     def of(self, *statuses: str) -> tuple[Finding, ...]:
         """The findings with one of these statuses."""
         return tuple(finding for finding in self.found if finding.status in statuses)
@@ -77,25 +82,23 @@ def files_of(path: str) -> Sequence[str]:
 def check_file(path: str, *, engine: str | None = None, gpu: str | None = None) -> Checked:
     """Check one file, under another engine or on another GPU where one is given. Never raises for bad input."""
     shown = "stdin" if path == STDIN else path
+    file: DeploymentFile | None = None
+    plan: Plan | None = None
     try:
         file = read_deployment_file(path)
-    except InputError as error:
-        return Checked(path=shown, error=_without_path(error, shown), line=getattr(error, "line", 1))
-    try:
-        made = plan_of(file, engine=engine, gpu=gpu)
-    except RefusedError as error:
-        return Checked(path=shown, file=file, found=(refused(file, error),))
-    except InputError as error:
-        return Checked(path=shown, file=file, error=_without_path(error, shown), line=getattr(error, "line", 1))
-    try:
+        try:
+            made = plan_of(file, engine=engine, gpu=gpu)
+        except RefusedError as error:
+            return Checked(path=shown, file=file, found=(refused(file, error),))
+        plan = made.plan
         answer, found = findings(file, made)
     except InputError as error:
         message, line = _without_path(error, shown), getattr(error, "line", 1)
-        return Checked(path=shown, file=file, plan=made.plan, error=message, line=line)
+        return Checked(path=shown, file=file, plan=plan, error=message, line=line)
     remarks = made.command.warnings if made.command is not None else ()
-    notes = [note for note in made.plan.notes if note not in remarks]
+    notes = [note for note in plan.notes if note not in remarks]
     notes += [f"expect.tolerate.{name}: there is nothing to tolerate any more" for name in unused_notes(file, found)]
-    return Checked(path=shown, file=file, plan=made.plan, answer=answer, found=found, notes=tuple(notes))
+    return Checked(path=shown, file=file, plan=plan, answer=answer, found=found, notes=tuple(notes))
 
 
 def _without_path(error: InputError, path: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from glm_kvplan.checks.positions import Path, PlacedError, line_of
+from glm_kvplan.checks.positions import KeyPath, PlacedError, line_of
 from glm_kvplan.deployment.flags import FLAGS
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ _WORDS = {
 }
 
 
-def complaint(errors: "list[ErrorDetails]", data: Any, name: str, lines: Mapping[Path, int]) -> PlacedError:
+def complaint(errors: "list[ErrorDetails]", data: Any, name: str, lines: Mapping[KeyPath, int]) -> PlacedError:
     """The first complaint of the file by its line; what several types would accept is told together."""
-    found: dict[Path, tuple[object, list[ErrorDetails]]] = {}
+    found: dict[KeyPath, tuple[object, list[ErrorDetails]]] = {}
     for error in errors:
         path, value = _inside(error["loc"], data)
         found.setdefault(path, (value, []))[1].append(error)
@@ -43,7 +43,7 @@ def complaint(errors: "list[ErrorDetails]", data: Any, name: str, lines: Mapping
     return PlacedError(name, line, f"{dotted}: {shown} is not accepted; it takes {expected}")
 
 
-def _inside(place: tuple[int | str, ...], data: Any) -> tuple[Path, object]:
+def _inside(place: tuple[int | str, ...], data: Any) -> tuple[KeyPath, object]:
     """The keys of `place` that are in the data (pydantic adds the names of types), and the value there."""
     path: list[str] = []
     for key in place:
@@ -71,7 +71,7 @@ def _expected(error: "ErrorDetails") -> str:
             return _WORDS.get(kind, error["msg"])
 
 
-def _nearest(path: Path) -> str:
+def _nearest(path: KeyPath) -> str:
     """What was probably meant by an unknown key, or what there is."""
     import difflib
 

@@ -1,16 +1,16 @@
 """Reads a deployment file: YAML or TOML in, plain values and their lines out."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from glm_kvplan.checks.complaints import complaint
-from glm_kvplan.checks.file_text import LARGEST_FILE, decoded, looks_like_toml, parse_toml, parse_yaml
-from glm_kvplan.checks.positions import PlacedError, line_of
+from glm_kvplan.checks.file_text import looks_like_toml, parse_toml, parse_yaml
+from glm_kvplan.checks.positions import KeyPath, PlacedError, line_of
 from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS
+from glm_kvplan.deployment.text_file import read_stdin, read_text
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.sizing.boot import MemoryGiven
@@ -18,6 +18,7 @@ from glm_kvplan.units import parse_count
 
 SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 STDIN = "-"
+_LARGEST, _WHAT = 1 << 20, "a deployment file"
 
 
 class Expectations(NamedTuple):
@@ -37,7 +38,7 @@ class DeploymentFile:
 
     path: str  # as shown in messages
     folder: Path
-    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)
     source: str | None = None
     model: str | None = None
     revision: str | None = None
@@ -49,7 +50,6 @@ class DeploymentFile:
     launch_file: str | None = None
     container: str | None = None
     memory: MemoryGiven = field(default_factory=MemoryGiven)
-    memory_source: str | None = None
     host_gib: float | None = None
     pod_gib: float | None = None
     expect: Expectations = field(default_factory=Expectations)
@@ -72,18 +72,12 @@ def read_deployment_file(path: str | Path) -> DeploymentFile:
     """
     name = str(path)
     if name == STDIN:
-        data = sys.stdin.buffer.read(LARGEST_FILE + 1)
-        return parse_deployment(decoded(data, "stdin"), "stdin", Path())
+        return parse_deployment(read_stdin("stdin", most=_LARGEST, what=_WHAT), "stdin", Path())
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{name}: a deployment file ends in {', '.join(SUFFIXES)}")
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{name}: cannot be read: {reason}") from None
-    return parse_deployment(decoded(data, name), name, Path(path).parent, suffix == ".toml")
+    text = read_text(path, name, most=_LARGEST, what=_WHAT)
+    return parse_deployment(text, name, Path(path).parent, suffix == ".toml")
 
 
 def parse_deployment(text: str, name: str, folder: Path, toml: bool | None = None) -> DeploymentFile:
@@ -106,7 +100,7 @@ def parse_deployment(text: str, name: str, folder: Path, toml: bool | None = Non
     return _deployment(checked, name, folder, lines)
 
 
-def _deployment(data: dict[str, Any], name: str, folder: Path, lines: Mapping[tuple[str, ...], int]) -> DeploymentFile:
+def _deployment(data: dict[str, Any], name: str, folder: Path, lines: Mapping[KeyPath, int]) -> DeploymentFile:
     memory, expect = data.get("memory", {}), data.get("expect", {})
     file = DeploymentFile(
         path=name,
@@ -120,7 +114,6 @@ def _deployment(data: dict[str, Any], name: str, folder: Path, lines: Mapping[tu
             memory.get("draft_weights_gib"),
             memory.get("checkpoint"),
         ),
-        memory_source=memory.get("source"),
         host_gib=memory.get("host_gib"),
         pod_gib=memory.get("pod_gib"),
         tolerate=expect.pop("tolerate", {}),
@@ -141,7 +134,7 @@ def _deployment(data: dict[str, Any], name: str, folder: Path, lines: Mapping[tu
     return file
 
 
-def _count(value: Any, key: str, name: str, lines: Mapping[tuple[str, ...], int]) -> Any:
+def _count(value: Any, key: str, name: str, lines: Mapping[KeyPath, int]) -> Any:
     if not isinstance(value, str) or key not in ("min_context", "min_total_tokens"):
         return value
     try:
@@ -150,7 +143,7 @@ def _count(value: Any, key: str, name: str, lines: Mapping[tuple[str, ...], int]
         raise PlacedError(name, line_of(lines, "expect", key), str(error)) from None
 
 
-def _flags(data: dict[str, Any], name: str, lines: Mapping[tuple[str, ...], int]) -> dict[str, object]:
+def _flags(data: dict[str, Any], name: str, lines: Mapping[KeyPath, int]) -> dict[str, object]:
     kinds = {flag.name: flag for flag in FLAGS}
     flags: dict[str, object] = dict(data.get("flags", {}))
     for key, value in flags.items():

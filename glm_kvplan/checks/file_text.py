@@ -4,10 +4,8 @@ import re
 import tomllib
 from typing import Any
 
-from glm_kvplan.checks.positions import Path, PlacedError, line_of, toml_lines, yaml_lines
-from glm_kvplan.errors import InputError
+from glm_kvplan.checks.positions import KeyPath, PlacedError, line_of, toml_lines, yaml_lines
 
-LARGEST_FILE = 1 << 20
 _TOML = re.compile(r"""\s*(\[[^\]]+\]\s*(#.*)?|[\w."'-]+\s*=.*)""")
 
 
@@ -17,19 +15,7 @@ def looks_like_toml(text: str) -> bool:
     return bool(_TOML.fullmatch(next(meaningful, "")))
 
 
-def decoded(data: bytes, name: str) -> str:
-    if len(data) > LARGEST_FILE:
-        raise InputError(f"{name}: larger than 1 MiB; a deployment file is a few KiB")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{name}: not UTF-8 text") from None
-    if "\0" in text:
-        raise InputError(f"{name}: holds NUL bytes; it is binary")
-    return text
-
-
-def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
+def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     import yaml
 
     try:
@@ -54,7 +40,7 @@ def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
     return data or {}, lines
 
 
-def parse_toml(text: str, name: str) -> tuple[dict[str, Any], dict[Path, int]]:
+def parse_toml(text: str, name: str) -> tuple[dict[str, Any], dict[KeyPath, int]]:
     try:
         return tomllib.loads(text), toml_lines(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -9,6 +9,7 @@ from glm_kvplan.checks.deployment_file import DeploymentFile
 from glm_kvplan.checks.host_memory import judge_host
 from glm_kvplan.checks.judgements import Judgement, judge, short
 from glm_kvplan.checks.plan_of import FilePlan
+from glm_kvplan.checks.positions import KeyPath
 from glm_kvplan.checks.search import Change
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.sizing.boot import Boot, boot
@@ -108,7 +109,7 @@ def _not_started(file: DeploymentFile, name: str) -> Finding:
     return _finding(file, judgement, ())
 
 
-def _launch_key(file: DeploymentFile) -> tuple[str, ...]:
+def _launch_key(file: DeploymentFile) -> KeyPath:
     return next(((key,) for key in ("launch", "launch_file", "flags") if (key,) in file.lines), ())
 
 

@@ -6,6 +6,7 @@ from glm_kvplan.checks.judgements import Judgement
 from glm_kvplan.checks.search import Change
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.planner import Plan
+from glm_kvplan.sizing.host import RESERVE_BYTES
 from glm_kvplan.sizing.host_fit import HostFit, host_fit
 from glm_kvplan.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.sizing.sizes import PoolSizes
@@ -21,29 +22,27 @@ class HostAnswer(NamedTuple):
 
 
 def judge_host(plan: Plan, sizes: PoolSizes, host_gib: float | None, pod_gib: float | None) -> HostAnswer:
-    """The host pools of every rank of one host against its memory. `host_gib` None: the container's limit is all.
+    """The host pools of every rank of one host against its memory. One of the two must be given.
 
     Raises InputError through the sizing for counts that cannot be; a layout the engine refuses falls short.
     """
     deployment = plan.deployment
     if not deployment.enable_hierarchical_cache:
         return HostAnswer(Judgement("host_memory", True, "fits", "no host pools", "", "HiCache is off"), (), ())
-    limits = [gib for gib in (host_gib, pod_gib) if gib is not None]
-    pod = None if pod_gib is None else int(pod_gib * GIB)
+    host, pod = (None if gib is None else int(gib * GIB) for gib in (host_gib, pod_gib))
     try:
-        fit = host_fit(
-            plan.geometry, deployment, plan.profile, sizes, host_bytes=int((host_gib or limits[0]) * GIB), pod_bytes=pod
-        )
+        fit = host_fit(plan.geometry, deployment, plan.profile, sizes, host_bytes=host, pod_bytes=pod)
     except RefusedError as error:
         return HostAnswer(Judgement("host_memory", False, "fits", "refused", "layout", str(error)), (), ())
     hazards = host_hazards(plan.geometry, deployment, plan.profile, fit.plans, pod_bytes=pod)
     asked, available = max(fit.host_bytes) / GIB, fit.available_bytes / GIB
     why = (
-        f"the host pools of a host take {asked:.1f} GiB; after the engine's reserve of 10 GiB there are {available:.1f}"
+        f"the host pools of a host take {asked:.1f} GiB; after the engine's reserve of {RESERVE_BYTES / GIB:g} GiB "
+        f"there are {available:.1f}"
     )
     if fit.refused:
         why += f"; the engine refuses: {fit.refused}"
-    binds = "container limit" if pod_gib is not None and pod_gib == min(limits) else "host memory"
+    binds = "container limit" if pod is not None and (host is None or pod <= host) else "host memory"
     found = "fits" if fit.fits else f"{asked:.1f} GiB of {available:.1f}"
     return HostAnswer(Judgement("host_memory", fit.fits, "fits", found, binds, why), _changes(plan, fit), hazards)
 

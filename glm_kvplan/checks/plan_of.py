@@ -5,16 +5,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glm_kvplan.checks.deployment_file import DeploymentFile
-from glm_kvplan.checks.positions import PlacedError
-from glm_kvplan.deployment.command import LaunchCommand, read_launch_command
-from glm_kvplan.deployment.launch_file import with_config_file
+from glm_kvplan.checks.positions import KeyPath, PlacedError
+from glm_kvplan.deployment.command import LARGEST_TEXT, LaunchCommand, read_launch_command
+from glm_kvplan.deployment.launch_file import LAUNCH_FILE, with_config_file
 from glm_kvplan.deployment.manifest import Container, is_manifest, read_manifest
 from glm_kvplan.deployment.model_name import refuse_other_model
+from glm_kvplan.deployment.text_file import read_text
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan, plan
-
-LARGEST_LAUNCH_FILE = 10 << 20
 
 
 class FilePlan(NamedTuple):
@@ -98,21 +97,14 @@ def _launch(file: DeploymentFile, release: str) -> tuple[LaunchCommand | None, C
 
 def _launch_text(file: DeploymentFile) -> str:
     assert file.launch_file is not None
+    name = f"launch_file {file.launch_file}"
     try:
-        with (file.folder / file.launch_file).open("rb") as opened:
-            data = opened.read(LARGEST_LAUNCH_FILE + 1)
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise file.error(f"launch_file {file.launch_file}: not UTF-8 text", "launch_file") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise file.error(f"launch_file {file.launch_file}: cannot be read: {reason}", "launch_file") from None
-    if len(data) > LARGEST_LAUNCH_FILE:
-        raise file.error(f"launch_file {file.launch_file}: larger than 10 MiB", "launch_file")
-    return text
+        return read_text(file.folder / file.launch_file, name, most=LARGEST_TEXT, what=LAUNCH_FILE)
+    except InputError as error:
+        raise file.error(str(error), "launch_file") from None
 
 
-def _culprit(file: DeploymentFile, message: str) -> tuple[str, ...]:
+def _culprit(file: DeploymentFile, message: str) -> KeyPath:
     """The key of the file that a message most likely speaks of."""
     for name in file.flags:
         if f"--{name.replace('_', '-')}" in message.split() or name in message.split():

@@ -9,7 +9,7 @@ from glm_kvplan.errors import InputError
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
-Path = tuple[str, ...]
+KeyPath = tuple[str, ...]  # the keys that lead to a place in a file
 
 MOST_KEYS = 10_000
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?")
@@ -28,7 +28,7 @@ class PlacedError(InputError):
         self.message = message
 
 
-def line_of(lines: Mapping[Path, int], *path: str) -> int:
+def line_of(lines: Mapping[KeyPath, int], *path: str) -> int:
     """The line of a key, else of the nearest key around it, else 1."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
@@ -36,12 +36,12 @@ def line_of(lines: Mapping[Path, int], *path: str) -> int:
     return 1
 
 
-def yaml_lines(root: "Node | None", name: str) -> dict[Path, int]:
+def yaml_lines(root: "Node | None", name: str) -> dict[KeyPath, int]:
     """Lines (from 1) of every key of a composed YAML document, by the keys that lead to it.
 
     Raises PlacedError for a key given twice and for more than 10,000 keys.
     """
-    lines: dict[Path, int] = {}
+    lines: dict[KeyPath, int] = {}
     for path, line in _walk(root, (), frozenset()):
         if path in lines:
             raise PlacedError(name, line, f"{'.'.join(path)} is given twice (first in line {lines[path]})")
@@ -51,7 +51,7 @@ def yaml_lines(root: "Node | None", name: str) -> dict[Path, int]:
     return lines
 
 
-def _walk(node: "Node | None", path: Path, above: frozenset[int]) -> Iterator[tuple[Path, int]]:
+def _walk(node: "Node | None", path: KeyPath, above: frozenset[int]) -> Iterator[tuple[KeyPath, int]]:
     from yaml.nodes import MappingNode, ScalarNode
 
     if not isinstance(node, MappingNode) or id(node) in above:
@@ -64,10 +64,10 @@ def _walk(node: "Node | None", path: Path, above: frozenset[int]) -> Iterator[tu
         yield from _walk(value, here, above | {id(node)})
 
 
-def toml_lines(text: str) -> dict[Path, int]:
+def toml_lines(text: str) -> dict[KeyPath, int]:
     """Lines (from 1) of the tables and keys of a TOML text that parses; keys of inline tables have their table's."""
-    lines: dict[Path, int] = {}
-    table: Path = ()
+    lines: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     open_string, depth = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         if open_string or depth:
@@ -87,7 +87,7 @@ def toml_lines(text: str) -> dict[Path, int]:
     return lines
 
 
-def _parts(dotted: str) -> Path:
+def _parts(dotted: str) -> KeyPath:
     return tuple(part.strip("\"'") for part in _PART.findall(dotted))
 
 

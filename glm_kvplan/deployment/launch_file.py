@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,12 @@ from glm_kvplan.deployment.command import LARGEST_TEXT, LaunchCommand, read_laun
 from glm_kvplan.deployment.model_name import refuse_other_model
 from glm_kvplan.deployment.options import OptionTable, option_table, read_options
 from glm_kvplan.deployment.shell import Word, printable
+from glm_kvplan.deployment.text_file import read_stdin, read_text
 from glm_kvplan.engine.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import GIB
 
+LAUNCH_FILE = "a launch script"  # what to call a file that holds a launch
 # What a deployment file needs, at the left margin, in YAML and in TOML: no shell script has it there.
 _DEPLOYMENT_FILE = re.compile(r"(?m)^(?:launch|launch_file|flags)(?:: | = |:$)|^\[flags\]$")
 
@@ -31,11 +32,9 @@ def read_launch_file(path: str | Path, release: str = BASELINE) -> LaunchCommand
 
     shown = "--launch " + printable(str(path), 200)
     if str(path) == "-":
-        if sys.stdin is None:
-            raise InputError("--launch -: standard input is closed")
-        text = _text_of(sys.stdin.buffer.read(LARGEST_TEXT + 1), "standard input")
+        text = read_stdin(shown, most=LARGEST_TEXT, what=LAUNCH_FILE)
     else:
-        text = _read_text(Path(path), "--launch")
+        text = read_text(path, shown, most=LARGEST_TEXT, what=LAUNCH_FILE)
     if is_manifest(text):
         command, container = read_manifest(text, shown, release=release)
         if container.memory_bytes is not None and command.flags.get("enable_hierarchical_cache"):
@@ -84,48 +83,24 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE) -> LaunchC
     )
 
 
-def _read_text(path: Path, option: str) -> str:
-    shown = printable(str(path), 200)
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_TEXT + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{option} {shown}: cannot be read: {reason}") from None
-    return _text_of(data, f"{option} {shown}")
-
-
-def _text_of(data: bytes, name: str) -> str:
-    if len(data) > LARGEST_TEXT:
-        raise InputError(f"{name}: larger than 10 MiB; a launch script is a few KiB")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{name}: not UTF-8 text") from None
-    if "\0" in text:
-        raise InputError(f"{name}: holds NUL bytes; it is binary")
-    return text
-
-
 def _mapping(path: Path) -> Mapping[object, object]:
     import yaml
 
-    text = _read_text(path, "--config")
+    shown = f"--config {printable(str(path), 200)}"
+    text = read_text(path, shown, most=LARGEST_TEXT, what="a config file")
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}" if mark is not None else ""
         problem = str(getattr(error, "problem", None) or "it does not parse")
-        raise InputError(f"--config {printable(str(path), 200)}: not YAML{place}: {problem}") from None
+        raise InputError(f"{shown}: not YAML{place}: {problem}") from None
     except (ValueError, RecursionError) as error:  # a date that is none, nesting without end
-        raise InputError(f"--config {printable(str(path), 200)}: not YAML: {type(error).__name__}") from None
+        raise InputError(f"{shown}: not YAML: {type(error).__name__}") from None
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise InputError(
-            f"--config {printable(str(path), 200)}: must be a mapping of flag to value, not a {type(data).__name__}"
-        )
+        raise InputError(f"{shown}: must be a mapping of flag to value, not a {type(data).__name__}")
     return data
 
 
