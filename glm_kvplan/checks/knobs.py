@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from glm_kvplan.checks.judgements import short
 from glm_kvplan.checks.search import Change, Search
 from glm_kvplan.sizing.boot import setup_of
-from glm_kvplan.sizing.remedies import FRACTION_STEPS, RATIO_STEPS, largest
+from glm_kvplan.sizing.layouts import MOST_TP
+from glm_kvplan.sizing.remedies import FRACTION_STEPS, LARGEST_RATIO, RATIO_STEPS
+from glm_kvplan.sizing.room import SMALLEST_CHUNK
+from glm_kvplan.sizing.search import largest, least
 from glm_kvplan.sizing.setup import draft_flags
-
-LARGEST_RATIO_STEP = 10 * RATIO_STEPS
-SMALLEST_CHUNK = 2048  # the engine's own reserve for activations shrinks no further below it
-LARGEST_TP = 64
 
 
 def _requests_wanted(search: Search) -> int:
@@ -41,13 +40,13 @@ def _fewer_slots(search: Search) -> Iterator[Change]:
     """The most state slots, below those there are, that leave enough for the rest."""
     deployment = search.plan.deployment
     workers, now = deployment.attn_dp_size, search.solution.state_slots
-    least = _requests_wanted(search) * deployment.slots_per_request
+    fewest = _requests_wanted(search) * deployment.slots_per_request
 
     def change(slots: int) -> Change:
         return Change({"max_mamba_cache_size": slots * workers})
 
-    if least < now and search.holds(change(least)):
-        yield change(largest(lambda slots: search.holds(change(slots)), least, now))
+    if fewest < now and search.holds(change(fewest)):
+        yield change(largest(lambda slots: search.holds(change(slots)), fewest, now))
 
 
 def _ratio(search: Search) -> Iterator[Change]:
@@ -55,10 +54,10 @@ def _ratio(search: Search) -> Iterator[Change]:
     if search.targets == ("headroom",) or search.solution.costs.state_slots is not None:
         return
     pinned = setup_of(search.plan, search.given).pinned()
-    now = round(pinned.deployment.mamba_full_memory_ratio * RATIO_STEPS)
-    for step in range(1, LARGEST_RATIO_STEP):
+    now, most = round(pinned.deployment.mamba_full_memory_ratio * RATIO_STEPS), LARGEST_RATIO * RATIO_STEPS
+    for step in range(1, most):
         for steps in (now - step, now + step):
-            if not 0 < steps <= LARGEST_RATIO_STEP:
+            if not 0 < steps <= most:
                 continue
             solution = pinned.attempt(mamba_full_memory_ratio=steps / RATIO_STEPS)
             if solution is None or solution.failure is not None:
@@ -81,7 +80,7 @@ def _token_cap(search: Search) -> Iterator[Change]:
         if held > 1 and search.holds(change(1)):
             yield change(largest(lambda pages: search.holds(change(pages)), 1, held))
     elif deployment.max_total_tokens is not None and held < most and search.holds(change(most)):
-        yield change(_least(lambda pages: search.holds(change(pages)), held, most))
+        yield change(least(lambda pages: search.holds(change(pages)), held, most))
 
 
 def _context_length(search: Search) -> Iterator[Change]:
@@ -108,7 +107,7 @@ def _fraction(search: Search) -> Iterator[Change]:
         if step <= highest:
             yield change(largest(holds, step, highest))  # what holds for a fraction holds for those below it
     elif holds(FRACTION_STEPS - 1):
-        yield change(_least(holds, int(now * FRACTION_STEPS), FRACTION_STEPS - 1))
+        yield change(least(holds, int(now * FRACTION_STEPS), FRACTION_STEPS - 1))
     else:  # high fractions leave nothing to allocate the uncharged part from
         for thousandths in range(int(now * FRACTION_STEPS) + 1, FRACTION_STEPS):
             if holds(thousandths):
@@ -161,7 +160,7 @@ def _attention_dp(search: Search) -> Iterator[Change]:
 def _more_gpus(search: Search) -> Iterator[Change]:
     """Twice the GPUs, and twice as many again: states and weights spread over them, token rows do not."""
     tp_size = search.plan.deployment.tp_size * 2
-    while tp_size <= LARGEST_TP:
+    while tp_size <= MOST_TP:
         yield Change({"tp_size": tp_size})
         tp_size *= 2
 
@@ -176,15 +175,7 @@ def _memory(search: Search) -> Iterator[Change]:
         return search.holds(Change({}, step / 100))
 
     if most > 1 and holds(most):
-        yield Change({}, _least(holds, 0, most) / 100)
-
-
-def _least(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest number above `low` that holds; `high` does, and what holds for a number holds above it."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+        yield Change({}, least(holds, 0, most) / 100)
 
 
 KNOBS: tuple[Callable[[Search], Iterator[Change]], ...] = (
