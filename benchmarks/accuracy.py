@@ -6,13 +6,15 @@ to the same digits. Where memory was read off rounded log lines, slots may move 
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import glm_kvplan as kv
+from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.pools.specs import tensor_specs
 from glm_kvplan.sizing.boot import Boot, MemoryGiven, boot
-from glm_kvplan.sizing.solver import solve
+from glm_kvplan.sizing.solver import attempt
 from glm_kvplan.sizing.transients import logits_bytes
 from glm_kvplan.units import GIB
 
@@ -62,10 +64,6 @@ def load(name: str) -> dict[str, Any]:
 
 def planned(case: dict[str, Any], release: str | None = None, **changes: object) -> kv.Plan:
     """The case's launch as kvplan resolves it."""
-    from dataclasses import replace
-
-    from glm_kvplan.engine.profile import load_profile
-
     name = case["id"]
     profile = load_profile(release or case["engine_profile"].removeprefix("sglang-"))
     profile = replace(profile, **PATCHED.get(name, {}))
@@ -133,7 +131,7 @@ def laws() -> Iterator[Row]:
     name = "gb10x2-tp2-capped"
     case = load(name)
     plan = planned(case)
-    answer = solve(plan.geometry, plan.deployment, plan.profile, 115.0, 60.0)
+    answer = attempt(plan.geometry, plan.deployment, plan.profile, 115.0, 60.0)
     granted = case["printed"]["max_running_requests"]
     yield Row(name, "max_running_requests", granted, answer.running_requests, 0, "any memory")
     name = "indexer-transient"
@@ -151,7 +149,8 @@ def sibling() -> Iterator[Row]:
     pre = case["memory"]["pre_model_load_gib"]
     tokens, granted = printed["kv_tokens_rounded"], printed["max_running_requests"]
     tried = (
-        solve(plan.geometry, plan.deployment, plan.profile, pre, hundredths / 100) for hundredths in range(12000, 13000)
+        attempt(plan.geometry, plan.deployment, plan.profile, pre, hundredths / 100)
+        for hundredths in range(12000, 13000)
     )
     fitted = min(
         (answer for answer in tried if answer.running_requests == granted),

@@ -21,7 +21,7 @@ from glm_kvplan.sizing.prices import Price, prices
 from glm_kvplan.sizing.remedies import remedies
 from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.sizing.solver import attempt, solve
+from glm_kvplan.sizing.solver import attempt
 from glm_kvplan.sizing.split import default_split
 from glm_kvplan.sizing.workload import Contexts, Demand, contexts, parse_contexts, read_histogram, served
 from glm_kvplan.units import GIB, MIB
@@ -95,7 +95,7 @@ def test_every_remedy_starts_the_engine(name: str, release: str) -> None:
     assert found
     for flag, value in found.items():
         if flag == "available_gib":
-            solve(GEOMETRY, setup.deployment, setup.profile, 177.0, float(value))
+            assert attempt(GEOMETRY, setup.deployment, setup.profile, 177.0, float(value)).failure is None
             less = float(value) - 1 / 1024
             assert attempt(GEOMETRY, setup.deployment, setup.profile, 177.0, less).failure is not None
         else:
@@ -163,7 +163,7 @@ def price_of(setup: Setup, knob: str) -> Price:
 
 def test_prices_are_differences_of_two_solutions() -> None:
     setup = setup_of(MTP)
-    base = solve(GEOMETRY, MTP, setup.profile, 177.0, 126.0)
+    base = attempt(GEOMETRY, MTP, setup.profile, 177.0, 126.0)
     for price, changes in (
         (price_of(setup, "mem_fraction_static"), {"mem_fraction_static": 0.82225}),
         (price_of(setup, "max_running_requests"), {"max_running_requests": 49}),
@@ -171,7 +171,7 @@ def test_prices_are_differences_of_two_solutions() -> None:
         (price_of(setup, "mamba_ssm_dtype"), {"mamba_ssm_dtype": "bfloat16"}),
         (price_of(setup, "enable_linear_replayssm_spec"), {"enable_linear_replayssm_spec": True}),
     ):
-        other = solve(GEOMETRY, replace(MTP, **changes), setup.profile, 177.0, 126.0)
+        other = attempt(GEOMETRY, replace(MTP, **changes), setup.profile, 177.0, 126.0)
         assert price.tokens == other.tokens - base.tokens
         assert price.slots == other.state_slots - base.state_slots
         assert price.requests == other.running_requests - base.running_requests
@@ -201,7 +201,7 @@ def test_layout_prices_need_the_resolver() -> None:
     doubled = replace(PLAIN, tp_size=8, linear_attn_tp_size=8)
     setup = replace(setup_of(PLAIN), resolve_with=lambda **changes: doubled if "tp_size" in changes else PLAIN)
     price = price_of(setup, "tp_size")
-    base = solve(GEOMETRY, PLAIN, setup.profile, 177.0, 126.0)
+    base = attempt(GEOMETRY, PLAIN, setup.profile, 177.0, 126.0)
     assert price.slots == pytest.approx(base.state_slots, abs=2)  # half the bytes a slot, so twice as many
 
 
@@ -335,7 +335,7 @@ def test_advice_is_never_worse_than_the_default_split() -> None:
         flags = dict(advice.flags)
         flags["chunked_prefill_size"] //= setup.deployment.attn_dp_size
         deployment = replace(setup.deployment, **flags)
-        again = solve(GEOMETRY, deployment, setup.profile, *setup.memory(deployment))
+        again = attempt(GEOMETRY, deployment, setup.profile, *setup.memory(deployment))
         assert again.sizes == (advice.solution.sizes if advice.solution else None)
         assert again.tokens == flags["max_total_tokens"]
         assert served(demand, deployment, again.sizes).requests == advice.served.requests
@@ -439,7 +439,7 @@ def test_advice_on_resolved_flags_can_be_pasted(engine: str, flags: dict[str, An
         advice = advise(setup, demand, nearest=3)
         assert advice.served.requests >= default_split(setup, demand).requests
         pasted = plan({**flags, **advice.flags}, gpu="h200", engine=engine).deployment
-        solution = solve(GEOMETRY, pasted, resolved.profile, *memory(pasted))
+        solution = attempt(GEOMETRY, pasted, resolved.profile, *memory(pasted))
         assert advice.solution is not None and solution.sizes == advice.solution.sizes
         assert served(demand, pasted, solution.sizes).requests == advice.served.requests
         assert pasted.mem_fraction_static == advice.flags["mem_fraction_static"]

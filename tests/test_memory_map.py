@@ -20,7 +20,7 @@ from glm_kvplan.sizing.headroom import headroom
 from glm_kvplan.sizing.memory import MemoryBudget, memory_budget, show_gib
 from glm_kvplan.sizing.memory_map import UNCHARGED, MemoryMap, memory_map
 from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.sizing.solver import solve
+from glm_kvplan.sizing.solver import attempt
 from glm_kvplan.sizing.transients import (
     bounded_logits_bytes,
     graph_bytes,
@@ -90,7 +90,7 @@ def test_free_after_the_pools_as_printed(name: str) -> None:
 def test_solved_from_the_printed_memory(name: str) -> None:
     printed, budget = printed_sizes(name), given_budget(name)
     profile = load_profile("0.5.20")
-    solved = solve(GEOMETRY, launched(name), profile, budget.pre_gib, budget.available_gib)
+    solved = attempt(GEOMETRY, launched(name), profile, budget.pre_gib, budget.available_gib)
     assert abs(solved.state_slots - printed.state_slots) <= 1
     assert solved.tokens == pytest.approx(printed.tokens, rel=0.0025)
     assert solved.running_requests == printed.running_requests

@@ -10,6 +10,7 @@ from glm_kvplan.pools.attribution import Attribution, attribution
 from glm_kvplan.pools.specs import TensorSpec, device_bytes, tensor_specs
 from glm_kvplan.sizing.estimate import Workload, pool_sizes, workload_sizes
 from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.sizing.solver import granted_requests
 
 
 class Rank(NamedTuple):
@@ -52,11 +53,8 @@ def rank_of(plan: Plan, workload: Workload, pp_rank: int | None = None) -> Rank:
 
 
 def granted(deployment: Deployment, sizes: PoolSizes) -> PoolSizes:
-    """The sizes with the engine's own cap on running requests: half the tokens, and what the state slots admit.
-
-    Raises RefusedError where nothing is left. Source: mem_cache/kv_cache_configurator.py:2292-2345 at 0.5.21.
-    """
-    requests = min(sizes.running_requests, sizes.tokens // 2, sizes.state_slots // deployment.slots_per_request)
+    """The sizes with the engine's own cap on running requests. Raises RefusedError where nothing is left."""
+    requests = granted_requests(sizes.running_requests, sizes.tokens, sizes.state_slots, deployment.slots_per_request)
     if requests <= 0:
         raise RefusedError(
             f"pools of {sizes.tokens} tokens and {sizes.state_slots} state slots ({deployment.slots_per_request} a "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from glm_kvplan.sizing.layouts import Layout, nearest_layouts
 from glm_kvplan.sizing.room import SMALLEST_CHUNK, Room, raised_fraction, room, with_room
 from glm_kvplan.sizing.search import least
-from glm_kvplan.sizing.setup import Setup, attempt_with_memory
+from glm_kvplan.sizing.setup import Setup
 from glm_kvplan.sizing.solver import Solution
 from glm_kvplan.sizing.split import (
     Split,
@@ -106,7 +106,7 @@ def served_within(setup: Setup, demand: Demand, advice: Advice, error_gib: float
     pre_gib, available_gib = setup.memory(advised.deployment)
 
     def at(gib: float) -> int:
-        solution = attempt_with_memory(advised, pre_gib, max(0.0, gib))
+        solution = advised.solution_with(pre_gib, max(0.0, gib))
         return 0 if solution.failure is not None else served(demand, advised.deployment, solution.sizes).requests
 
     return at(available_gib - error_gib), at(available_gib + error_gib)
@@ -150,7 +150,7 @@ def _missing_bytes(setup: Setup, demand: Demand, wanted: int) -> int | None:
     pre_gib, available_gib = setup.memory(setup.deployment)
 
     def holds(mib: int) -> bool:
-        solution = attempt_with_memory(setup, pre_gib, available_gib + mib / 1024)
+        solution = setup.solution_with(pre_gib, available_gib + mib / 1024)
         return solution.failure is None and served(demand, setup.deployment, solution.sizes).per_worker >= wanted
 
     most = 1 << 24

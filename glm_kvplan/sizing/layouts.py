@@ -55,7 +55,7 @@ def _candidates(setup: Setup) -> Iterator[dict[str, Any]]:
     single: list[dict[str, Any]] = [{}]
     if deployment.kv_layout == "bf16":
         single.append({"kv_cache_dtype": "fp8_e4m3"})
-    if deployment.speculative and setup.profile.replay_rings and not deployment.enable_linear_replayssm_spec:
+    if setup.may_replay:
         single.append({"enable_linear_replayssm_spec": True})
     if deployment.mamba_ssm_dtype == "float32":
         single.append({"mamba_ssm_dtype": "bfloat16"})

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.sizing.solver import LEAST_REQUESTS, MOST_REQUESTS, REQUESTS_PER_CONTEXT, Solution
+from glm_kvplan.sizing.solver import LEAST_REQUESTS, REQUESTS_PER_CONTEXT, Solution, default_requests, fitting_requests
 
 
 class Limit(NamedTuple):
@@ -67,16 +67,14 @@ def _request_bounds(solution: Solution) -> list[tuple[str, int]]:
     return [first, ("token pool", tokens // 2), ("state slots", solution.state_slots // costs.slots_per_request)]
 
 
-def _contexts(solution: Solution) -> int:
-    """The contexts that would fit, times the engine's requests per context."""
-    return int(solution.tokens / solution.costs.context_length * REQUESTS_PER_CONTEXT)
+def _fitting(solution: Solution) -> int:
+    return fitting_requests(solution.tokens, solution.costs.context_length)
 
 
 def _estimate(solution: Solution) -> tuple[str, int]:
     """Without a cap the engine starts from the contexts that would fit, held between two bounds."""
-    contexts = _contexts(solution)
-    value = max(min(contexts, MOST_REQUESTS), LEAST_REQUESTS)
-    return ("engine's estimate" if value == contexts else "engine's clamp"), value
+    value = default_requests(solution.tokens, solution.costs.context_length)
+    return ("engine's estimate" if value == _fitting(solution) else "engine's clamp"), value
 
 
 def _text(name: str, value: int, solution: Solution) -> str:
@@ -99,7 +97,7 @@ def _text(name: str, value: int, solution: Solution) -> str:
     if name == "engine's estimate":
         return formula
     bound = "least" if value == LEAST_REQUESTS else "most"
-    return f"{formula} = {_contexts(solution):,}, held at the {bound}, {value:,}"
+    return f"{formula} = {_fitting(solution):,}, held at the {bound}, {value:,}"
 
 
 def _slot_limit(solution: Solution) -> Limit:

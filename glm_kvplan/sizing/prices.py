@@ -25,13 +25,19 @@ class Price(NamedTuple):
     failure: str | None  # the engine would not start: the kind of failure; the deltas are then 0
 
 
-Change = tuple[str, str, str, dict[str, Any]]  # knob, before, after, changed flags
+class Turn(NamedTuple):
+    """One knob to turn: its value before and after, and the flags that turn it."""
+
+    knob: str
+    before: str
+    after: str
+    flags: dict[str, Any]
 
 
 def prices(setup: Setup) -> list[Price]:
     """The price of one unit of each knob of a setup that starts. A knob the setup cannot turn is left out.
 
-    Raises SizingError as `solve` where the setup itself refuses its strategy.
+    Raises SizingError where the setup itself does not start.
     """
     base = setup.solution()
     if base.failure is not None:
@@ -39,20 +45,19 @@ def prices(setup: Setup) -> list[Price]:
     base_free = free_bytes(setup, base)
     found = []
     for knob in _KNOBS:
-        for name, before, after, changes in knob(setup, base):
-            price = _price(setup, base, base_free, name, before, after, changes)
+        for turn in knob(setup, base):
+            price = _price(setup, base, base_free, turn)
             if price is not None:
                 found.append(price)
     return found
 
 
-def _price(
-    setup: Setup, base: Solution, base_free: int, name: str, before: str, after: str, changes: dict[str, Any]
-) -> Price | None:
-    other = setup.changed(**changes)
-    solution = setup.attempt(**changes)
+def _price(setup: Setup, base: Solution, base_free: int, turn: Turn) -> Price | None:
+    other = setup.changed(**turn.flags)
+    solution = None if other is None else other.attempt()
     if other is None or solution is None:
         return None
+    name, before, after, _ = turn
     if solution.failure is not None:
         return Price(name, before, after, 0, 0, 0, 0, 0, solution.failure)
     workers, other_workers = setup.deployment.attn_dp_size, other.deployment.attn_dp_size
@@ -69,14 +74,14 @@ def _price(
     )
 
 
-def _mem_fraction_static(setup: Setup, base: Solution) -> Iterator[Change]:
+def _mem_fraction_static(setup: Setup, base: Solution) -> Iterator[Turn]:
     now = setup.deployment.mem_fraction_static
     after = round(now + 0.01, 6)
     if after < 1:
-        yield "mem_fraction_static", f"{now:g}", f"{after:g}", {"mem_fraction_static": after}
+        yield Turn("mem_fraction_static", f"{now:g}", f"{after:g}", {"mem_fraction_static": after})
 
 
-def _running_request(setup: Setup, base: Solution) -> Iterator[Change]:
+def _running_request(setup: Setup, base: Solution) -> Iterator[Turn]:
     """One more running request on each worker, from what the engine grants now."""
     workers = setup.deployment.attn_dp_size
     now, after = base.running_requests * workers, (base.running_requests + 1) * workers
@@ -86,62 +91,61 @@ def _running_request(setup: Setup, base: Solution) -> Iterator[Change]:
     if slots > base.state_slots:
         changes["max_mamba_cache_size"] = slots * workers
         name = "max_running_requests with its state slots"
-    yield name, str(now), str(after), changes
+    yield Turn(name, str(now), str(after), changes)
 
 
-def _draft_token(setup: Setup, base: Solution) -> Iterator[Change]:
+def _draft_token(setup: Setup, base: Solution) -> Iterator[Turn]:
     now = setup.deployment.speculative_num_draft_tokens
     if setup.deployment.speculative and now is not None:
-        yield "speculative_num_draft_tokens", str(now), str(now + 1), draft_flags(now + 1)
+        yield Turn("speculative_num_draft_tokens", str(now), str(now + 1), draft_flags(now + 1))
 
 
-def _state_slot(setup: Setup, base: Solution) -> Iterator[Change]:
+def _state_slot(setup: Setup, base: Solution) -> Iterator[Turn]:
     workers = setup.deployment.attn_dp_size
     now, after = base.state_slots * workers, (base.state_slots + 1) * workers
-    yield "max_mamba_cache_size", str(now), str(after), {"max_mamba_cache_size": after}
+    yield Turn("max_mamba_cache_size", str(now), str(after), {"max_mamba_cache_size": after})
 
 
-def _state_dtype(setup: Setup, base: Solution) -> Iterator[Change]:
+def _state_dtype(setup: Setup, base: Solution) -> Iterator[Turn]:
     if setup.deployment.mamba_ssm_dtype == "float32":
-        yield "mamba_ssm_dtype", "float32", "bfloat16", {"mamba_ssm_dtype": "bfloat16"}
+        yield Turn("mamba_ssm_dtype", "float32", "bfloat16", {"mamba_ssm_dtype": "bfloat16"})
 
 
-def _replay(setup: Setup, base: Solution) -> Iterator[Change]:
-    deployment = setup.deployment
-    if deployment.speculative and setup.profile.replay_rings and not deployment.enable_linear_replayssm_spec:
-        yield "enable_linear_replayssm_spec", "off", "on", {"enable_linear_replayssm_spec": True}
+def _replay(setup: Setup, base: Solution) -> Iterator[Turn]:
+    if setup.may_replay:
+        yield Turn("enable_linear_replayssm_spec", "off", "on", {"enable_linear_replayssm_spec": True})
 
 
-def _row_dtype(setup: Setup, base: Solution) -> Iterator[Change]:
+def _row_dtype(setup: Setup, base: Solution) -> Iterator[Turn]:
     if setup.deployment.kv_layout == "bf16":
-        yield "kv_cache_dtype", "bfloat16", "fp8_e4m3", {"kv_cache_dtype": "fp8_e4m3"}
+        yield Turn("kv_cache_dtype", "bfloat16", "fp8_e4m3", {"kv_cache_dtype": "fp8_e4m3"})
     else:
-        yield "kv_cache_dtype", "fp8_e4m3", "bfloat16", {"kv_cache_dtype": "bfloat16"}
+        yield Turn("kv_cache_dtype", "fp8_e4m3", "bfloat16", {"kv_cache_dtype": "bfloat16"})
 
 
-def _context(setup: Setup, base: Solution) -> Iterator[Change]:
+def _context(setup: Setup, base: Solution) -> Iterator[Turn]:
     now = setup.deployment.context_length
     after = now + MORE_CONTEXT
     if after > setup.geometry.max_position_embeddings:
         after = now - MORE_CONTEXT  # the model ends here: the price of the last unit
     if after > 0:
-        yield "context_length", str(now), str(after), {"context_length": after}
+        yield Turn("context_length", str(now), str(after), {"context_length": after})
 
 
-def _tp(setup: Setup, base: Solution) -> Iterator[Change]:
+def _tp(setup: Setup, base: Solution) -> Iterator[Turn]:
     now = setup.deployment.tp_size
-    yield "tp_size", str(now), str(now * 2), {"tp_size": now * 2}
+    yield Turn("tp_size", str(now), str(now * 2), {"tp_size": now * 2})
 
 
-def _dp(setup: Setup, base: Solution) -> Iterator[Change]:
+def _dp(setup: Setup, base: Solution) -> Iterator[Turn]:
     """Attention DP twice as wide inside the same GPUs."""
     deployment = setup.deployment
     now, after = deployment.attn_dp_size, deployment.attn_dp_size * 2
     if deployment.tp_size % after == 0:
-        yield "dp_size", str(now), str(after), {"dp_size": after, "enable_dp_attention": True}
+        yield Turn("dp_size", str(now), str(after), {"dp_size": after, "enable_dp_attention": True})
 
 
-_KNOBS: tuple[Callable[[Setup, Solution], Iterator[Change]], ...] = (
+_KNOBS: tuple[Callable[[Setup, Solution], Iterator[Turn]], ...] = (
     _mem_fraction_static,
     _running_request,
     _draft_token,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.sizing.costs import stage_costs
 from glm_kvplan.sizing.search import largest, least
-from glm_kvplan.sizing.setup import Setup, attempt_with_memory, draft_flags
+from glm_kvplan.sizing.setup import Setup, draft_flags
 from glm_kvplan.sizing.solver import size_together
 from glm_kvplan.units import GIB
 
@@ -110,10 +110,7 @@ def _mamba_ssm_dtype(setup: Setup) -> Iterator[Remedy]:
 
 
 def _replay(setup: Setup) -> Iterator[Remedy]:
-    deployment = setup.deployment
-    if not deployment.speculative or deployment.enable_linear_replayssm_spec or not setup.profile.replay_rings:
-        return
-    if setup.boots(enable_linear_replayssm_spec=True):
+    if setup.may_replay and setup.boots(enable_linear_replayssm_spec=True):
         yield Remedy("enable_linear_replayssm_spec", True, "--enable-linear-replayssm-spec")
 
 
@@ -165,7 +162,7 @@ def _available(setup: Setup) -> Iterator[Remedy]:
     pre_gib, available_gib = setup.memory(setup.deployment)
 
     def boots(mib: int) -> bool:
-        return attempt_with_memory(setup, pre_gib, available_gib + mib / 1024).failure is None
+        return setup.solution_with(pre_gib, available_gib + mib / 1024).failure is None
 
     highest = 1 << 21  # 2 TiB
     if not boots(highest):

@@ -54,9 +54,20 @@ class Setup:
     memory: Callable[[Deployment], Memory]
     resolve_with: Callable[..., Deployment] | None = None
 
+    @property
+    def may_replay(self) -> bool:
+        """Replay rings could be switched on in the place of verify snapshots."""
+        deployment = self.deployment
+        open_to_it = deployment.speculative and self.profile.replay_rings
+        return open_to_it and not deployment.enable_linear_replayssm_spec
+
     def solution(self) -> Solution:
         """What the engine sizes; a refusal by memory is in its `failure`. Raises SizingError for a refused strategy."""
-        return attempt_with_memory(self, *self.memory(self.deployment))
+        return self.solution_with(*self.memory(self.deployment))
+
+    def solution_with(self, pre_gib: float, available_gib: float) -> Solution:
+        """The same with other memory than its own."""
+        return attempt(self.geometry, self.deployment, self.profile, pre_gib, available_gib)
 
     def changed(self, **changes: Any) -> "Setup | None":
         """This setup with some flags changed; None where the engine refuses them or they cannot be changed here."""
@@ -96,11 +107,6 @@ class Setup:
         """The engine starts with these flags changed."""
         solution = self.attempt(**changes)
         return solution is not None and solution.failure is None
-
-
-def attempt_with_memory(setup: Setup, pre_gib: float, available_gib: float) -> Solution:
-    """The setup's solution with other memory than its own."""
-    return attempt(setup.geometry, setup.deployment, setup.profile, pre_gib, available_gib)
 
 
 def _then(resolver: Callable[..., Deployment] | None, changes: dict[str, Any]) -> Callable[..., Deployment] | None:

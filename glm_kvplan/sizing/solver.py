@@ -10,7 +10,7 @@ from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.sizing.costs import Costs, costs, stage_costs
-from glm_kvplan.sizing.failures import FailureKind, refusal
+from glm_kvplan.sizing.failures import FailureKind
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
@@ -44,26 +44,6 @@ class Solution(NamedTuple):
         """The three integers everything else is built from."""
         return PoolSizes(self.tokens, self.state_slots, self.running_requests)
 
-    @property
-    def state_bytes(self) -> int:
-        """Bytes charged for the state slots, the padding slot and their replay rings."""
-        return (self.state_slots + 1) * (self.costs.slot_bytes + self.costs.ring_bytes)
-
-    @property
-    def token_bytes(self) -> int:
-        """Bytes charged for the tokens."""
-        return self.tokens * self.costs.cell_bytes
-
-    @property
-    def charged_bytes(self) -> int:
-        """Bytes the budget charges for all pools together."""
-        return self.state_bytes + self.snapshot_bytes + self.token_bytes
-
-    @property
-    def free_bytes(self) -> int:
-        """Bytes free after loading that no pool is charged for: slack, reserve and rounding."""
-        return int(self.available_gib * GIB) - self.charged_bytes
-
 
 def size(rank: Costs, pre_gib: float, available_gib: float, token_limit: int | None = None) -> Solution:
     """The engine's sizing of one rank with `rank`'s costs; a refusal is told by `failure`, not raised.
@@ -77,18 +57,8 @@ def size(rank: Costs, pre_gib: float, available_gib: float, token_limit: int | N
         )
     slack_gib = pre_gib * (1 - rank.mem_fraction_static)
     budget_gib = available_gib - slack_gib - rank.reserve_gib
-
+    state_budget, slots = _state_slots(rank, budget_gib)
     slot_bytes, drafts, ratio = rank.slot_bytes, rank.snapshot_drafts, rank.slots_per_request
-    state_budget = 0.0
-    if rank.state_slots is not None:
-        slots = rank.state_slots
-    else:
-        state_budget = budget_gib * rank.state_ratio / (1 + rank.state_ratio) * GIB
-        if drafts:
-            slots = int((state_budget - slot_bytes * (1 + drafts)) // (slot_bytes * (1 + drafts / ratio)))
-        else:
-            slot = slot_bytes + rank.ring_bytes
-            slots = int((state_budget - slot) // slot)
     rest_gib = budget_gib
     charged = snapshot_bytes = 0
     if drafts:
@@ -104,22 +74,15 @@ def size(rank: Costs, pre_gib: float, available_gib: float, token_limit: int | N
         if rest_gib <= 0:
             failure = "no_token_memory"
         else:
-            page = rank.page_size
             budget_bytes = int(rest_gib * GIB)
-            capacity = budget_bytes // rank.cell_bytes if rank.cell_bytes else rank.no_cell_tokens
-            tokens = capacity = capacity // page * page
-            if rank.max_total_tokens is not None and rank.max_total_tokens < tokens:
-                tokens = rank.max_total_tokens // page * page
-            if token_limit is not None and token_limit < tokens:
-                tokens = token_limit // page * page
+            capacity, tokens = _tokens(rank, budget_bytes, token_limit)
             if tokens <= 0:
                 failure = "no_tokens"
             else:
                 wanted = rank.requests
                 if wanted is None:
-                    wanted = int(tokens / rank.context_length * REQUESTS_PER_CONTEXT)
-                    wanted = max(min(wanted, MOST_REQUESTS), LEAST_REQUESTS)
-                requests = min(wanted, tokens // 2, slots // ratio)
+                    wanted = default_requests(tokens, rank.context_length)
+                requests = granted_requests(wanted, tokens, slots, ratio)
                 if requests <= 0:
                     failure = "no_requests"
     return Solution(
@@ -141,6 +104,48 @@ def size(rank: Costs, pre_gib: float, available_gib: float, token_limit: int | N
     )
 
 
+def _state_slots(rank: Costs, budget_gib: float) -> tuple[float, int]:
+    """The state pool's share of the budget in bytes (0 where flags fix the slots), and its slots."""
+    if rank.state_slots is not None:
+        return 0.0, rank.state_slots
+    share = budget_gib * rank.state_ratio / (1 + rank.state_ratio) * GIB
+    slot_bytes, drafts = rank.slot_bytes, rank.snapshot_drafts
+    if drafts:
+        return share, int((share - slot_bytes * (1 + drafts)) // (slot_bytes * (1 + drafts / rank.slots_per_request)))
+    slot = slot_bytes + rank.ring_bytes
+    return share, int((share - slot) // slot)
+
+
+def _tokens(rank: Costs, budget_bytes: int, token_limit: int | None) -> tuple[int, int]:
+    """Tokens the bytes hold, and those that the user's cap and the other stages leave of them: whole pages both."""
+    page = rank.page_size
+    capacity = budget_bytes // rank.cell_bytes if rank.cell_bytes else rank.no_cell_tokens
+    tokens = capacity = capacity // page * page
+    if rank.max_total_tokens is not None and rank.max_total_tokens < tokens:
+        tokens = rank.max_total_tokens // page * page
+    if token_limit is not None and token_limit < tokens:
+        tokens = token_limit // page * page
+    return capacity, tokens
+
+
+def fitting_requests(tokens: int, context_length: int) -> int:
+    """The engine's estimate of running requests: so many for every longest context that the tokens hold."""
+    return int(tokens / context_length * REQUESTS_PER_CONTEXT)
+
+
+def default_requests(tokens: int, context_length: int) -> int:
+    """Running requests to ask for where the user gives no number: the estimate within its two bounds."""
+    return max(min(fitting_requests(tokens, context_length), MOST_REQUESTS), LEAST_REQUESTS)
+
+
+def granted_requests(wanted: int, tokens: int, state_slots: int, slots_per_request: int) -> int:
+    """The engine's cap on running requests: half the tokens, and what the state slots admit.
+
+    Source: mem_cache/kv_cache_configurator.py:2292-2345 at 0.5.21.
+    """
+    return min(wanted, tokens // 2, state_slots // slots_per_request)
+
+
 def attempt(
     geometry: Geometry,
     deployment: Deployment,
@@ -149,7 +154,13 @@ def attempt(
     available_gib: float,
     stage: range | None = None,
 ) -> Solution:
-    """As `solve`, but a refusal by memory is told by the solution's `failure`."""
+    """What the engine sizes on a rank with `pre_gib` GiB free before loading and `available_gib` after it.
+
+    With pipeline stages: `stage` gives that rank's own values, as before the engine takes the least token pool over
+    the ranks; None gives the rank whose token pool is the least, which is then every rank's, or one that fails.
+    A refusal by memory is told by the solution's `failure` (`failures.refusal` makes it an error). Raises SizingError
+    for a strategy the engine refuses, InputError for values that cannot be.
+    """
     if stage is not None or deployment.pp_size == 1:
         return size(costs(geometry, deployment, profile, stage), pre_gib, available_gib)
     return min(
@@ -171,34 +182,3 @@ def size_together(ranks: tuple[Costs, ...], pre_gib: float, available_gib: float
     """The sizing of ranks that then all take the least token pool among them. Ranks of equal costs are sized once."""
     least = min(size(rank, pre_gib, available_gib).tokens for rank in ranks)
     return {rank: size(rank, pre_gib, available_gib, least) for rank in ranks}
-
-
-def solve(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    pre_gib: float,
-    available_gib: float,
-    stage: range | None = None,
-) -> Solution:
-    """What the engine sizes on a rank with `pre_gib` GiB free before loading and `available_gib` after it.
-
-    With pipeline stages: `stage` gives that rank's own values, as before the engine takes the least token pool over
-    the ranks; None gives the rank whose token pool is the least, which is then every rank's. Raises SizingError where
-    the engine refuses to start, InputError for values that cannot be.
-    """
-    solution = attempt(geometry, deployment, profile, pre_gib, available_gib, stage)
-    if solution.failure is not None:
-        raise refusal(solution)
-    return solution
-
-
-def solve_stages(
-    geometry: Geometry, deployment: Deployment, profile: EngineProfile, pre_gib: float, available_gib: float
-) -> tuple[Solution, ...]:
-    """One solution a pipeline stage, with the tokens every rank ends with. Raises as `solve`."""
-    solutions = attempt_stages(geometry, deployment, profile, pre_gib, available_gib)
-    for solution in solutions:
-        if solution.failure is not None:
-            raise refusal(solution)
-    return solutions
