@@ -168,8 +168,6 @@ def test_one_card_and_integrated_cards() -> None:
     deployment = Deployment(tp_size=1)
     h100 = memory_budget(deployment, gpu=find_gpu("h100"), weights_gib=10.0)
     assert 78.43 - h100.error_gib <= h100.pre_gib <= 78.81 + h100.error_gib  # public boot logs of one H100
-    spark = memory_budget(deployment, gpu=find_gpu("gb10"), weights_gib=10.0, host_available_gib=110.0)
-    assert spark.pre_gib < 110.0 and spark.parts[0].how == "measured"
     assert memory_budget(deployment, gpu=find_gpu("gb10"), weights_gib=10.0).error_gib >= 4
 
 

@@ -17,7 +17,6 @@ from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.sizing.transients import Transients, transients
-from glm_kvplan.units import GIB
 from glm_kvplan.weights.estimate import WeightEstimate, estimate_weights
 
 
@@ -134,7 +133,7 @@ def boot(
         profile,
         solution.sizes,
         free_bytes=drawn.usable,
-        total_bytes=plan.gpu.memory_mib << 20 if budget.total_gib is not None else int(budget.pre_gib * GIB),
+        total_bytes=budget.total_bytes,
         rocm=plan.gpu.vendor == "rocm",
         prompt_tokens=prompt_tokens,
     )

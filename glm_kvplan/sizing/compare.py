@@ -1,12 +1,9 @@
-"""What changes between two plans: resolved flags, prices of a unit, and the bytes a rank allocates by tensor."""
+"""What a comparison is made of: one thing that differs, and the differences of two tables."""
 
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from glm_kvplan.ledgers.ledger import Ledger
-from glm_kvplan.planner import Plan
-from glm_kvplan.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 
 
 class Change(NamedTuple):
@@ -23,47 +20,27 @@ class Change(NamedTuple):
     why: str = ""
 
 
-def changes(a: Plan, b: Plan, workload: Workload) -> tuple[Change, ...]:
-    """Everything that differs from `a` to `b` under one workload, the most bytes first, flags last."""
-    before, after = estimate(a, workload), estimate(b, workload)
-    found = [
-        *_rank(before, after),
-        *_tensors(before.largest, after.largest),
-        *unit_changes(before.largest.ledgers, after.largest.ledgers),
-        *_flags(a, b),
-    ]
-    return tuple(sorted(found, key=lambda change: -abs(change.nbytes)))
+def byte_changes(
+    kind: Literal["tensor", "pool"], before: Mapping[str, int], after: Mapping[str, int]
+) -> Iterator[Change]:
+    """The names whose bytes differ; a name that one side lacks has none there."""
+    for name, old, new in _differences(before, after):
+        yield Change(kind, name, old, new, new - old)
 
 
-def _flags(a: Plan, b: Plan) -> Iterable[Change]:
-    for field in fields(a.deployment):
-        before, after = getattr(a.deployment, field.name), getattr(b.deployment, field.name)
-        if before != after:
-            yield Change("flag", field.name, before, after, 0)
-
-
-def unit_changes(a: Iterable[Ledger], b: Iterable[Ledger]) -> Iterable[Change]:
+def unit_changes(a: Iterable[Ledger], b: Iterable[Ledger]) -> Iterator[Change]:
     """The ledgers whose unit (a token, a state slot, a request row) costs another number of bytes."""
-    before = {ledger.account.name: ledger for ledger in a}
-    after = {ledger.account.name: ledger for ledger in b}
-    for name in {**before, **after}:
-        old = before[name].bytes_per_unit if name in before else 0
-        new = after[name].bytes_per_unit if name in after else 0
-        if old != new:
-            unit = (before.get(name) or after[name]).account.unit
-            yield Change("unit", f"{name}, bytes per {unit}", old, new)
+    before, after = ({_unit(ledger): ledger.bytes_per_unit for ledger in side} for side in (a, b))
+    for name, old, new in _differences(before, after):
+        yield Change("unit", name, old, new)
 
 
-def _tensors(a: RankEstimate, b: RankEstimate) -> Iterable[Change]:
-    before = {tensor.name: tensor.nbytes for tensor in a.tensors if tensor.place == "device"}
-    after = {tensor.name: tensor.nbytes for tensor in b.tensors if tensor.place == "device"}
+def _unit(ledger: Ledger) -> str:
+    return f"{ledger.account.name}, bytes per {ledger.account.unit}"
+
+
+def _differences(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
     for name in {**before, **after}:
         old, new = before.get(name, 0), after.get(name, 0)
         if old != new:
-            yield Change("tensor", name, old, new, new - old)
-
-
-def _rank(a: Estimate, b: Estimate) -> Iterable[Change]:
-    old, new = a.largest.attribution, b.largest.attribution
-    if old.allocated != new.allocated:
-        yield Change("rank", "allocated on a rank", old.allocated, new.allocated, new.allocated - old.allocated)
+            yield name, old, new

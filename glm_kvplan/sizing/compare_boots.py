@@ -1,12 +1,12 @@
 """What changes between two servers as they start: pools, sizes, limits, prices of a unit, resolved flags."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.boot import Boot
-from glm_kvplan.sizing.compare import Change, unit_changes
+from glm_kvplan.sizing.compare import Change, byte_changes, unit_changes
 from glm_kvplan.sizing.estimate import rank_ledgers
 from glm_kvplan.sizing.limits import Limit
 from glm_kvplan.sizing.sizes import PoolSizes
@@ -24,23 +24,24 @@ class Side(NamedTuple):
 
 def boot_changes(a: Side, b: Side) -> tuple[Change, ...]:
     """Everything that differs from `a` to `b`: what moves the most bytes first, then sizes, limits, units and flags."""
-    found = [*_pools(a.answer, b.answer), *_sizes(a, b), *_limits(a.answer, b.answer), *_units(a, b), *_flags(a, b)]
+    found = [
+        *_pools(a.answer, b.answer),
+        *_sizes(a, b),
+        *_limits(a.answer, b.answer),
+        *unit_changes(_ledgers(a), _ledgers(b)),
+        *_flags(a, b),
+    ]
     return tuple(sorted(found, key=lambda change: (-abs(change.nbytes), KINDS.index(change.kind))))
 
 
-def _pools(a: Boot, b: Boot) -> Iterable[Change]:
+def _pools(a: Boot, b: Boot) -> Iterator[Change]:
     """The segments of the two memory maps, where both engines start."""
-    if a.map is None or b.map is None:
-        return
-    before = {segment.name: segment.nbytes for segment in a.map.segments}
-    after = {segment.name: segment.nbytes for segment in b.map.segments}
-    for name in {**before, **after}:
-        old, new = before.get(name, 0), after.get(name, 0)
-        if old != new:
-            yield Change("pool", name, old, new, new - old)
+    if a.map is not None and b.map is not None:
+        before, after = ({segment.name: segment.nbytes for segment in each.segments} for each in (a.map, b.map))
+        yield from byte_changes("pool", before, after)
 
 
-def _sizes(a: Side, b: Side) -> Iterable[Change]:
+def _sizes(a: Side, b: Side) -> Iterator[Change]:
     """What the engine prints, a DP worker's, and what all workers have together."""
     before, after = _printed(a), _printed(b)
     for name in before:
@@ -63,7 +64,7 @@ def _printed(side: Side) -> Mapping[str, int | str | None]:
     }
 
 
-def _limits(a: Boot, b: Boot) -> Iterable[Change]:
+def _limits(a: Boot, b: Boot) -> Iterator[Change]:
     """Which limit binds tokens, requests and slots."""
     if a.limits is None or b.limits is None:
         return
@@ -79,10 +80,6 @@ def _limits(a: Boot, b: Boot) -> Iterable[Change]:
         yield Change("limit", "headroom", a.headroom.verdict, b.headroom.verdict, why=b.headroom.message)
 
 
-def _units(a: Side, b: Side) -> Iterable[Change]:
-    return unit_changes(_ledgers(a), _ledgers(b))
-
-
 def _ledgers(side: Side) -> tuple[Ledger, ...]:
     """The ledgers of the fullest rank; only their units' prices are looked at."""
     plan, answer = side.plan, side.answer
@@ -90,7 +87,7 @@ def _ledgers(side: Side) -> tuple[Ledger, ...]:
     return rank_ledgers(plan.geometry, plan.deployment, plan.profile, one, answer.stages[answer.stage])
 
 
-def _flags(a: Side, b: Side) -> Iterable[Change]:
+def _flags(a: Side, b: Side) -> Iterator[Change]:
     """Every resolved flag that bears on memory, with the later side's reason."""
     before = {choice.flag: choice for choice in a.plan.choices}
     after = {choice.flag: choice for choice in b.plan.choices}

@@ -1,12 +1,13 @@
 """What two engine releases make of the same deployments of this model, in bytes."""
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, fields
 from typing import NamedTuple
 
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.planner import Plan, plan
-from glm_kvplan.sizing.compare import Change, changes
-from glm_kvplan.sizing.estimate import Workload
+from glm_kvplan.sizing.compare import Change, byte_changes, unit_changes
+from glm_kvplan.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 
 
 class EngineComparison(NamedTuple):
@@ -35,10 +36,39 @@ def compare_engines(before: EngineProfile, after: EngineProfile) -> EngineCompar
         tuple((name, old[name], new[name]) for name in old if old[name] != new[name] and name != "release"),
         _WORKLOAD,
         tuple(
-            (title, changes(_under(before, gpu, flags), _under(after, gpu, flags), _WORKLOAD))
+            (title, _changes(_under(before, gpu, flags), _under(after, gpu, flags), _WORKLOAD))
             for title, (gpu, flags) in _DEPLOYMENTS.items()
         ),
     )
+
+
+def _changes(a: Plan, b: Plan, workload: Workload) -> tuple[Change, ...]:
+    """Everything that differs from `a` to `b` under one workload, the most bytes first, flags last."""
+    before, after = estimate(a, workload), estimate(b, workload)
+    found = [
+        *_rank(before, after),
+        *byte_changes("tensor", _tensors(before.largest), _tensors(after.largest)),
+        *unit_changes(before.largest.ledgers, after.largest.ledgers),
+        *_flags(a, b),
+    ]
+    return tuple(sorted(found, key=lambda change: -abs(change.nbytes)))
+
+
+def _rank(a: Estimate, b: Estimate) -> Iterator[Change]:
+    old, new = a.largest.attribution.allocated, b.largest.attribution.allocated
+    if old != new:
+        yield Change("rank", "allocated on a rank", old, new, new - old)
+
+
+def _tensors(rank: RankEstimate) -> dict[str, int]:
+    return {tensor.name: tensor.nbytes for tensor in rank.tensors if tensor.place == "device"}
+
+
+def _flags(a: Plan, b: Plan) -> Iterator[Change]:
+    for field in fields(a.deployment):
+        before, after = getattr(a.deployment, field.name), getattr(b.deployment, field.name)
+        if before != after:
+            yield Change("flag", field.name, before, after)
 
 
 def _under(profile: EngineProfile, gpu: str, flags: dict[str, object]) -> Plan:

@@ -14,6 +14,9 @@ class NoRoomError(InputError):
     """The weights alone need more memory than there is: the server dies while it loads them."""
 
 
+TARGET, DRAFT = "target weights", "draft weights"  # names of parts that are looked up again
+
+
 class MemoryPart(NamedTuple):
     """One amount that leads to the readings. Negative parts are taken away."""
 
@@ -40,6 +43,11 @@ class MemoryBudget(NamedTuple):
     draft_weights_gib: float | None
     returned_gib: float  # the draft's own embedding and head: free again once the pools exist
     parts: tuple[MemoryPart, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """The card's own memory, or what was free before the load where no card is named."""
+        return int((self.pre_gib if self.total_gib is None else self.total_gib) * GIB)
 
 
 # What a card does not show to the process that loads the weights: driver, CUDA context, communicators.
@@ -76,24 +84,22 @@ def memory_budget(
     weights_gib: float | None = None,
     draft_weights_gib: float | None = None,
     weights: WeightEstimate | None = None,
-    host_available_gib: float | None = None,
 ) -> MemoryBudget:
     """The readings, from what is known: both given; or `pre_gib` or `gpu`, less given or estimated weights.
 
-    `weights_gib` wins over the estimate's target and `draft_weights_gib` over its draft. `host_available_gib` is
-    what an integrated card (GB10) reads instead of its own memory. Raises InputError where something is missing.
+    `weights_gib` wins over the estimate's target and `draft_weights_gib` over its draft. Raises InputError where
+    something is missing.
     """
     for flag, value in (
         ("--pre-gib", pre_gib),
         ("--available-gib", available_gib),
         ("--weights-gib", weights_gib),
         ("--draft-weights-gib", draft_weights_gib),
-        ("host memory", host_available_gib),
     ):
         if value is not None and not (isfinite(value) and value >= 0):
             raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
-    total = None if gpu is None else gpu.memory_mib / 1024
-    before, first = _before_load(deployment, gpu, total, pre_gib, host_available_gib)
+    total = None if gpu is None else _total(gpu)
+    before, first = _before_load(deployment, gpu, pre_gib)
     loaded = _loaded(deployment, weights_gib, draft_weights_gib, weights)
     if available_gib is not None:
         if available_gib > before:
@@ -126,21 +132,21 @@ def show_gib(gib: float, how: str) -> str:
     return f"{gib:.2f}" if how in ("measured", "given") else f"~{gib:.1f}"
 
 
-def _before_load(
-    deployment: Deployment, gpu: Gpu | None, total: float | None, pre: float | None, host: float | None
-) -> tuple[float, tuple[MemoryPart, ...]]:
+def _total(gpu: Gpu) -> float:
+    return gpu.memory_mib / 1024
+
+
+def _before_load(deployment: Deployment, gpu: Gpu | None, pre: float | None) -> tuple[float, tuple[MemoryPart, ...]]:
     if pre is not None:
         if pre == 0:
             raise InputError("--pre-gib 0: no memory to size")
-        if total is not None and gpu is not None and pre > total:
-            raise InputError(f"--pre-gib {pre} is more than a {gpu.name} has ({total:.2f} GiB)")
+        if gpu is not None and pre > _total(gpu):
+            raise InputError(f"--pre-gib {pre} is more than a {gpu.name} has ({_total(gpu):.2f} GiB)")
         return pre, (MemoryPart("free before the load", pre, 0.0, "measured", "--pre-gib"),)
-    if gpu is None or total is None:
+    if gpu is None:
         raise InputError("the memory before the load is unknown: give --pre-gib or --gpu")
+    total = _total(gpu)
     card = MemoryPart(f"{gpu.name} memory", total, 0.0, "given", gpu.source)
-    if gpu.integrated and host is not None:
-        seen = MemoryPart("host memory available", host, 0.0, "measured", "utils/common.py:444-450 at 0.5.21")
-        return host + ONE_GPU.gib, (seen, ONE_GPU)
     overhead = INTEGRATED if gpu.integrated else ONE_GPU if deployment.world_size == 1 else SEVERAL_GPUS
     if total + overhead.gib <= 0:
         raise InputError(
@@ -157,15 +163,15 @@ def _loaded(
     parts = []
     stage = 0 if weights is None else weights.heaviest_stage
     if target is not None:
-        parts.append(MemoryPart("target weights", -target, 0.0, "given", "--weights-gib"))
+        parts.append(MemoryPart(TARGET, -target, 0.0, "given", "--weights-gib"))
     elif weights is not None:
-        parts.append(_estimated_part("target weights", weights.target[stage], weights))
+        parts.append(_estimated_part(TARGET, weights.target[stage], weights))
     else:
         return ()
     if draft is not None:
-        parts.append(MemoryPart("draft weights", -draft, 0.0, "given", "--draft-weights-gib"))
+        parts.append(MemoryPart(DRAFT, -draft, 0.0, "given", "--draft-weights-gib"))
     elif weights is not None and deployment.speculative:
-        parts.append(_estimated_part("draft weights", weights.draft[stage], weights))
+        parts.append(_estimated_part(DRAFT, weights.draft[stage], weights))
     elif deployment.speculative:
         raise InputError("--draft-weights-gib is missing: the draft's weights load before the pools are sized")
     return tuple(parts)
@@ -189,7 +195,7 @@ def _budget(
     parts: tuple[MemoryPart, ...],
 ) -> MemoryBudget:
     amounts = {part.name: -part.gib for part in loaded}
-    draft = amounts.get("draft weights")
+    draft = amounts.get(DRAFT)
     returned = 0.0 if weights is None or not draft else weights.returned[weights.heaviest_stage] / GIB
     return MemoryBudget(
         pre_gib=before,
@@ -197,7 +203,7 @@ def _budget(
         how=how,
         error_gib=error,
         total_gib=total,
-        weights_gib=amounts.get("target weights"),
+        weights_gib=amounts.get(TARGET),
         draft_weights_gib=draft,
         returned_gib=min(returned, draft or 0.0),
         parts=parts,

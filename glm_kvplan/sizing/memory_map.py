@@ -6,7 +6,7 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.pools.specs import TensorSpec, tensor_specs
-from glm_kvplan.sizing.memory import MemoryBudget
+from glm_kvplan.sizing.memory import DRAFT, TARGET, MemoryBudget
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
@@ -106,7 +106,7 @@ def memory_map(
     the rest as sure as `budget`.
     """
     pre = int(budget.pre_gib * GIB)
-    total = pre if budget.total_gib is None else int(budget.total_gib * GIB)
+    total = budget.total_bytes
     before: list[Segment] = []
     if total != pre:
         before.append(Segment("context and communication", total - pre, False, _sure(budget), "before the load"))
@@ -172,9 +172,9 @@ def _weights(budget: MemoryBudget, pre: int) -> list[Segment]:
     rest = taken - target - draft
     if rest < 0:  # the readings say less than the estimate: they win
         target, rest = target + rest, 0
-    segments = [Segment("weights", target, True, _certainty(how["target weights"]), "target model")]
+    segments = [Segment("weights", target, True, _certainty(how[TARGET]), "target model")]
     if draft:
-        sure = _certainty(how["draft weights"])
+        sure = _certainty(how[DRAFT])
         segments.append(Segment("draft weights", draft - returned, True, sure, "draft model"))
         if returned:
             note = "dropped for the target's once the pools exist: free to torch, not to the driver"
