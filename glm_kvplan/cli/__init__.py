@@ -15,6 +15,7 @@ from glm_kvplan.errors import InputError, KvplanError
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
+DEPLOYMENT_PANEL = "Model, engine and GPU"  # of the help: options that say what is planned
 _AFTER = "a launch command goes after --, its file after --launch; check and diff read deployment files"
 
 # By what they are for; name: what `kvplan --help` says of it. The function is `glm_kvplan.cli.<name>.<name>`.
@@ -154,10 +155,10 @@ def main(arguments: list[str] | None = None) -> None:
     except (KvplanError, typer.TyperException) as error:
         _fail(str(error) if isinstance(error, KvplanError) else error.format_message())
     except _ReaderLeft:
-        _drop_output()
+        drop_output()
         sys.exit(_BROKEN_PIPE)
     except OSError as error:
-        _drop_output()
+        drop_output()
         _fail(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}")
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
@@ -177,7 +178,7 @@ def _open_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
-def _drop_output() -> None:
+def drop_output() -> None:
     """Nothing is written to standard output any more, not even what is still buffered at the interpreter's end."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
-from glm_kvplan.cli.options import Json, read_workload, with_plan
-from glm_kvplan.cli.workload_options import Concurrency, Context
+from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.estimate import estimate as make_estimate
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.options import Json, read_workload, with_plan
-from glm_kvplan.cli.workload_options import Concurrency, Context
+from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
 from glm_kvplan.explain import topics
 from glm_kvplan.planner import Plan
 

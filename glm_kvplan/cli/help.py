@@ -9,10 +9,10 @@ from typing import Any
 
 import typer
 
+from glm_kvplan.cli import DEPLOYMENT_PANEL
 from glm_kvplan.deployment.flags import FLAGS
 
 _LEAST, _MOST, _NAMES = 60, 100, 32  # columns of a line at least and at most; the column of names
-_LAST = "Model, engine and GPU"
 _PANEL_OF = {flag.name: flag.group for flag in FLAGS}
 _EXAMPLE = "Example: "
 
@@ -25,10 +25,10 @@ def command_help(command: Any, ctx: typer.Context, *, every_flag: bool) -> str:
         panel = getattr(param, "rich_help_panel", None)
         of = "Arguments" if param.param_type_name == "argument" else panel or "Options"
         (engine if _of_engine(param) else own).setdefault(of, []).append(param)
-    launch = " [-- LAUNCH COMMAND]" if _LAST in own else ""
+    launch = " [-- LAUNCH COMMAND]" if DEPLOYMENT_PANEL in own else ""
     parts = [f"{_bold('Usage:')} {' '.join([ctx.command_path, *command.collect_usage_pieces(ctx)])}{launch}"]
     parts += _paragraphs(command.help or "")
-    for panel in sorted(own, key=lambda name: (name != "Arguments", name == _LAST)):
+    for panel in sorted(own, key=lambda name: (name != "Arguments", name == DEPLOYMENT_PANEL)):
         parts.append(_rows(panel, (_row(param, ctx) for param in own[panel])))
     if engine and every_flag:
         parts += [_rows(panel, (_row(param, ctx) for param in params)) for panel, params in engine.items()]

@@ -1,12 +1,15 @@
-"""The options that say what is known of a rank's memory."""
+"""The options that say what is known of a rank's memory: five, which a command takes as one `Memory`."""
 
 from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.options import OptionGroup
+from glm_kvplan.sizing.boot import MemoryGiven
+
 _PANEL = "Memory of one GPU"
 
-PreGib = Annotated[
+_PreGib = Annotated[
     float | None,
     typer.Option(
         "--pre-gib",
@@ -15,24 +18,37 @@ PreGib = Annotated[
         metavar="GIB",
     ),
 ]
-AvailableGib = Annotated[
+_AvailableGib = Annotated[
     float | None,
     typer.Option("--available-gib", help="Free after all weights have loaded.", rich_help_panel=_PANEL, metavar="GIB"),
 ]
-WeightsGib = Annotated[
+_WeightsGib = Annotated[
     float | None,
     typer.Option("--weights-gib", help="Target weights on one GPU.", rich_help_panel=_PANEL, metavar="GIB"),
 ]
-DraftWeightsGib = Annotated[
+_DraftWeightsGib = Annotated[
     float | None,
     typer.Option("--draft-weights-gib", help="Draft (MTP) weights on one GPU.", rich_help_panel=_PANEL, metavar="GIB"),
 ]
-Checkpoint = Annotated[
+_Checkpoint = Annotated[
     str | None,
     typer.Option(
         "--checkpoint",
         help="Weight format to estimate from: fp8, bf16, nvfp4, ... [as the model says]",
         rich_help_panel=_PANEL,
         metavar="FORMAT",
+    ),
+]
+Memory = Annotated[
+    MemoryGiven,
+    OptionGroup(
+        MemoryGiven,
+        {
+            "pre_gib": _PreGib,
+            "available_gib": _AvailableGib,
+            "weights_gib": _WeightsGib,
+            "draft_weights_gib": _DraftWeightsGib,
+            "checkpoint": _Checkpoint,
+        },
     ),
 ]

@@ -3,21 +3,21 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from glm_kvplan.cli import DEPLOYMENT_PANEL
 from glm_kvplan.deployment.flag_values import read_value
 from glm_kvplan.deployment.flags import FLAGS, Flag
 from glm_kvplan.engine.gpu import known_gpus
 from glm_kvplan.engine.profile import BASELINE, installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Given, Plan, given
-from glm_kvplan.sizing.estimate import Workload, default_workload
-from glm_kvplan.units import parse_count
 
-_WHAT = "Model, engine and GPU"
+if TYPE_CHECKING:
+    from glm_kvplan.deployment.command import LaunchCommand
 
 Model = Annotated[
     str | None,
@@ -25,19 +25,20 @@ Model = Annotated[
         "--model",
         "--model-path",
         help="config.json, its directory, or a Hub id. Default: the bundled copy.",
-        rich_help_panel=_WHAT,
+        rich_help_panel=DEPLOYMENT_PANEL,
         metavar="PATH|ID",
     ),
 ]
 Revision = Annotated[
-    str | None, typer.Option("--revision", help="Revision on the Hub.", rich_help_panel=_WHAT, metavar="REVISION")
+    str | None,
+    typer.Option("--revision", help="Revision on the Hub.", rich_help_panel=DEPLOYMENT_PANEL, metavar="REVISION"),
 ]
 Engine = Annotated[
     str,
     typer.Option(
         "--engine",
         help="SGLang release, `installed`, or a profile file (see `kvplan engines`).",
-        rich_help_panel=_WHAT,
+        rich_help_panel=DEPLOYMENT_PANEL,
         metavar="RELEASE",
         autocompletion=releases,
     ),
@@ -47,7 +48,7 @@ GpuName = Annotated[
     typer.Option(
         "--gpu",
         help="GPU name, NAME:MIB, or `local` (see `kvplan gpus`). Default: an H200 is assumed.",
-        rich_help_panel=_WHAT,
+        rich_help_panel=DEPLOYMENT_PANEL,
         metavar="NAME",
         autocompletion=known_gpus,
     ),
@@ -57,7 +58,7 @@ Launch = Annotated[
     typer.Option(
         "--launch",
         help="File with the launch command: a script or a Kubernetes manifest (- for standard input).",
-        rich_help_panel=_WHAT,
+        rich_help_panel=DEPLOYMENT_PANEL,
         metavar="FILE",
     ),
 ]
@@ -66,7 +67,7 @@ Environment = Annotated[
     typer.Option(
         "--env",
         help="An SGLANG_ switch of the server, such as SGLANG_MAMBA_CONV_DTYPE=float32; may be repeated.",
-        rich_help_panel=_WHAT,
+        rich_help_panel=DEPLOYMENT_PANEL,
         metavar="NAME=VALUE",
     ),
 ]
@@ -75,12 +76,13 @@ RowLayout = Annotated[
     typer.Option(
         "--kv-row-layout",
         help="Token rows of a patched build: bf16, fp8_scaled or fp8_raw. Default: as the backends need.",
-        rich_help_panel=_WHAT,
+        rich_help_panel=DEPLOYMENT_PANEL,
         metavar="LAYOUT",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables (schema: docs/json.md).")]
 
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SOURCES = {
     "model": (Model, None),
     "revision": (Revision, None),
@@ -90,6 +92,13 @@ _SOURCES = {
     "environment": (Environment, None),
     "kv_row_layout": (RowLayout, None),
 }
+
+
+class OptionGroup(NamedTuple):
+    """Options that a command takes as one value, `make(**values)`: `Annotated[Value, OptionGroup(Value, {...})]`."""
+
+    make: Callable[..., Any]
+    options: Mapping[str, Any]  # annotations by name; every default is None
 
 
 def with_plan(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +115,9 @@ def with_given(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_options(command: Callable[..., Any], build: Callable[..., Any]) -> Callable[..., Any]:
-    own = list(inspect.signature(command).parameters.values())[1:]
+    takes = list(inspect.signature(command).parameters.values())[1:]
+    groups = {taken.name: group for taken in takes for group in _groups(taken.annotation)}
+    own = [parameter for taken in takes for parameter in _options(taken, groups.get(taken.name))]
     # A command's own option wins over an engine flag of that name (--device), which a launch command can still give.
     shared = [flag for flag in FLAGS if all(flag.name != parameter.name for parameter in own)]
 
@@ -115,16 +126,31 @@ def _with_options(command: Callable[..., Any], build: Callable[..., Any]) -> Cal
         typed = ((flag, values.pop(flag.name)) for flag in shared)
         flags = {flag.name: _value(flag, value) for flag, value in typed if value is not None}
         sources = {name: values.pop(name) for name in _SOURCES}
+        for name, group in groups.items():
+            values[name] = group.make(**{option: values.pop(option) for option in group.options})
         return command(build(ctx.obj["launch"], flags, **sources), **values)
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter("ctx", keyword, annotation=typer.Context)]
-    parameters += [parameter.replace(kind=keyword) for parameter in own]
-    parameters += [inspect.Parameter(name, keyword, annotation=a, default=d) for name, (a, d) in _SOURCES.items()]
-    parameters += [inspect.Parameter(flag.name, keyword, annotation=_annotation(flag), default=None) for flag in shared]
+    parameters = [inspect.Parameter("ctx", _KEYWORD, annotation=typer.Context), *own]
+    parameters += [_parameter(name, annotation, default) for name, (annotation, default) in _SOURCES.items()]
+    parameters += [_parameter(flag.name, _annotation(flag)) for flag in shared]
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {}
     return wrapper
+
+
+def _groups(annotation: Any) -> Iterator[OptionGroup]:
+    return (part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, OptionGroup))
+
+
+def _options(taken: inspect.Parameter, group: OptionGroup | None) -> list[inspect.Parameter]:
+    """The options behind one parameter of a command."""
+    if group is None:
+        return [taken.replace(kind=_KEYWORD)]
+    return [_parameter(name, annotation) for name, annotation in group.options.items()]
+
+
+def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(name, _KEYWORD, annotation=annotation, default=default)
 
 
 def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch: str | None, **sources: Any) -> Plan:
@@ -148,18 +174,29 @@ def build_given(
     **sources: Any,
 ) -> Given:
     """What a command line says of a deployment, not yet resolved. Raises InputError."""
-    if launch is not None and launch_words is not None:
-        raise InputError("give the launch command once: after -- or with --launch FILE")
-    command: Any = launch_words
-    if launch_words is not None and len(launch_words) == 1:
-        command = launch_words[0]  # the whole command in quotes: text for the reader to split
-    if launch is not None:
-        from glm_kvplan.deployment.launch_file import read_launch_file
-
-        command = read_launch_file(launch, load_profile(sources["engine"]).base_release)
+    command = None
+    if launch_words is not None or launch is not None:
+        command = read_launch(launch_words, launch, load_profile(sources["engine"]).base_release)
     if kv_row_layout is not None:
         flags = {**flags, "kv_row_layout": kv_row_layout}
     return given(flags, launch=command, environment=_switches(environment), **sources)
+
+
+def read_launch(words: list[str] | None, path: str | None, release: str = BASELINE) -> "LaunchCommand | None":
+    """The launch command after `--` or in `--launch FILE`, its own --config file with it. Raises InputError."""
+    if words is not None and path is not None:
+        raise InputError("give the launch command once: after -- or with --launch FILE")
+    if path is not None:
+        from glm_kvplan.deployment.launch_file import read_launch_file
+
+        return read_launch_file(path, release)
+    if words is None:
+        return None
+    from glm_kvplan.deployment.command import read_launch_command
+    from glm_kvplan.deployment.launch_file import with_config_file
+
+    # one word is the whole command in quotes: text for the reader to split
+    return with_config_file(read_launch_command(words[0] if len(words) == 1 else words, release), release)
 
 
 def _switches(assignments: list[str] | None) -> dict[str, str]:
@@ -176,23 +213,6 @@ def _switches(assignments: list[str] | None) -> dict[str, str]:
             raise InputError(f"--env {assignment!r}: write NAME=VALUE with one of {known}")
         found[name] = value
     return found
-
-
-def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> Workload:
-    """The workload that --context and --concurrency describe."""
-    return default_workload(
-        plan,
-        None if context is None else read_tokens(plan, context, "--context"),
-        None if concurrency is None else parse_count(concurrency, "--concurrency"),
-    )
-
-
-def read_tokens(plan: Plan, text: str, name: str) -> int:
-    """Tokens of one request, no more than the server takes."""
-    tokens, most = parse_count(text, name), plan.deployment.context_length
-    if tokens > most:
-        raise InputError(f"{name} {text}: {tokens} tokens are more than the server accepts ({most}, --context-length)")
-    return tokens
 
 
 def _value(flag: Flag, value: Any) -> Any:

@@ -4,11 +4,10 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.options import Json, read_workload, with_plan
+from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.rank import rank_of
-
-WORKLOAD = "Workload"
 
 Context = Annotated[
     str | None,
@@ -17,15 +16,6 @@ Context = Annotated[
         help="Tokens of one request, where --max-total-tokens fixes no pool. [128k]",
         rich_help_panel=WORKLOAD,
         metavar="TOKENS",
-    ),
-]
-Concurrency = Annotated[
-    str | None,
-    typer.Option(
-        "--concurrency",
-        help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
-        rich_help_panel=WORKLOAD,
-        metavar="N",
     ),
 ]
 PpRank = Annotated[

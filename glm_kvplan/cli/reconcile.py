@@ -7,7 +7,7 @@ import typer
 
 from glm_kvplan.bootlog.boot import Boot
 from glm_kvplan.bootlog.reconcile import Given
-from glm_kvplan.cli.options import Json, Launch, Model, Revision
+from glm_kvplan.cli.options import Json, Launch, Model, Revision, read_launch
 from glm_kvplan.errors import InputError
 
 _SAVE = "Save"
@@ -72,7 +72,11 @@ def reconcile(
     number = len(boots) if boot is None else boot
     if number > len(boots):
         raise InputError(f"--boot {number}: the log holds {len(boots)}")
-    answer = hold(boots[number - 1], _given(context.obj["launch"], launch, engine, gpu, model, revision))
+    command = read_launch(context.obj["launch"], launch)
+    given = Given(engine=engine, gpu=gpu, model=model, revision=revision)
+    if command is not None:
+        given = given._replace(flags=command.flags, environment=command.environment)
+    answer = hold(boots[number - 1], given)
     likely = causes(answer)
     if save is not None:
         from glm_kvplan.bootlog.plan_file import plan_document, to_yaml
@@ -117,26 +121,3 @@ def _boots(log: str | None, url: str | None, timeout: float) -> tuple[list[Boot]
 
     with Progress(log) as progress:
         return read_log(read_file(log, progress)), "standard input" if log == "-" else log
-
-
-def _given(
-    words: list[str] | None,
-    launch: str | None,
-    engine: str | None,
-    gpu: str | None,
-    model: str | None,
-    revision: str | None,
-) -> Given:
-    if words is not None and launch is not None:
-        raise InputError("give the launch command once: after -- or with --launch FILE")
-    if launch is not None:
-        from glm_kvplan.deployment.launch_file import read_launch_file
-
-        command = read_launch_file(launch)
-    elif words is not None:
-        from glm_kvplan.deployment.command import read_launch_command
-
-        command = read_launch_command(words)
-    else:
-        return Given(engine=engine, gpu=gpu, model=model, revision=revision)
-    return Given(command.flags, command.environment, engine, gpu, model, revision)

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
-from glm_kvplan.cli.memory_options import AvailableGib, Checkpoint, DraftWeightsGib, PreGib, WeightsGib
-from glm_kvplan.cli.options import Json, read_tokens, with_plan
+from glm_kvplan.cli.memory_options import Memory
+from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.workload_options import read_tokens
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.boot import MemoryGiven, boot, setup_of
 
@@ -14,11 +15,7 @@ from glm_kvplan.sizing.boot import MemoryGiven, boot, setup_of
 @with_plan
 def solve(
     plan: Plan,
-    pre_gib: PreGib = None,
-    available_gib: AvailableGib = None,
-    weights_gib: WeightsGib = None,
-    draft_weights_gib: DraftWeightsGib = None,
-    checkpoint: Checkpoint = None,
+    given: Memory = MemoryGiven(),
     prompt: Annotated[
         str | None,
         typer.Option("--prompt", help="Longest prompt to serve. [the longest the server admits]", metavar="TOKENS"),
@@ -38,7 +35,6 @@ def solve(
 
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """
-    given = MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
     host = read_host(plan.deployment, host_gib, pod_gib, context)
     answer = boot(plan, given, None if prompt is None else read_tokens(plan, prompt, "--prompt"), host)
     priced = None

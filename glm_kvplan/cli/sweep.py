@@ -1,6 +1,5 @@
 """`kvplan sweep`: a deployment over any axes."""
 
-import os
 import sys
 from collections.abc import Iterable
 from itertools import islice
@@ -8,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from glm_kvplan.cli.memory_options import AvailableGib, Checkpoint, DraftWeightsGib, PreGib, WeightsGib
+from glm_kvplan.cli import drop_output
+from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import with_given
+from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Given
 from glm_kvplan.sizing.boot import MemoryGiven
@@ -18,20 +19,13 @@ from glm_kvplan.sweep.axes import read_axis
 from glm_kvplan.sweep.frontier import context_axis, frontier
 from glm_kvplan.sweep.order import read_order
 from glm_kvplan.sweep.points import Row, Sweep, Workload
+from glm_kvplan.sweep.readings import reading_notes
 from glm_kvplan.sweep.where import read_where
 from glm_kvplan.units import parse_count
 
-_PANEL, _ROWS = "Workload", "Sweep"
+_ROWS = "Sweep"
 _FORMATS = ("table", "csv", "jsonl", "parquet")
 _SHOWN = 40  # rows of a table
-# Axes along which a rank's weights change, so that a reading of memory holds at one of their values only.
-_MOVES_WEIGHTS = frozenset(
-    (
-        *("tp_size", "pp_size", "dp_size", "attn_dp_size", "enable_dp_attention", "enable_dp_lm_head"),
-        *("ep_size", "moe_dp_size", "moe_a2a_backend", "moe_dense_tp_size"),
-        *("speculative_algorithm", "language_only", "gpu"),
-    )
-)
 
 
 @with_given
@@ -102,7 +96,7 @@ def sweep(
         typer.Option(
             "--context",
             help="Context lengths to serve: 128k, a mix 0.8:8k,0.2:128k, or a histogram file.",
-            rich_help_panel=_PANEL,
+            rich_help_panel=WORKLOAD,
             metavar="LENGTHS",
         ),
     ] = None,
@@ -111,34 +105,21 @@ def sweep(
         typer.Option(
             "--concurrency",
             help="Requests to serve at once; all that fit where left out.",
-            rich_help_panel=_PANEL,
+            rich_help_panel=WORKLOAD,
             metavar="N",
         ),
     ] = None,
-    checkpoints: Annotated[
-        int,
-        typer.Option(
-            "--checkpoints",
-            min=0,
-            help="Shared-prefix states to keep per conversation.",
-            rich_help_panel=_PANEL,
-            metavar="N",
-        ),
-    ] = 0,
+    checkpoints: Checkpoints = 0,
     prompt: Annotated[
         str | None,
         typer.Option(
             "--prompt",
             help="Longest prompt, for the headroom; the longest admitted where left out.",
-            rich_help_panel=_PANEL,
+            rich_help_panel=WORKLOAD,
             metavar="TOKENS",
         ),
     ] = None,
-    pre_gib: PreGib = None,
-    available_gib: AvailableGib = None,
-    weights_gib: WeightsGib = None,
-    draft_weights_gib: DraftWeightsGib = None,
-    checkpoint: Checkpoint = None,
+    memory: Memory = MemoryGiven(),
 ) -> None:
     """A deployment over any axes: what the engine sizes at every point, and why it refuses where it does.
 
@@ -155,7 +136,7 @@ def sweep(
     points = Sweep(
         given,
         axes,
-        MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint),
+        memory,
         Workload(
             None if context is None else parse_contexts(context),
             None if concurrency is None else parse_count(concurrency, "--concurrency"),
@@ -165,7 +146,7 @@ def sweep(
     )
     keep = None if where is None else read_where(where, points.columns)
     order = read_order(sort or "served:desc", points.columns)
-    for note in (*given.notes, *_notes(points)):
+    for note in (*given.notes, *reading_notes((axis.name for axis in points.axes), memory)):
         print(f"kvplan: note: {note}", file=sys.stderr)
 
     from glm_kvplan.report.sweep_progress import progress
@@ -182,7 +163,7 @@ def sweep(
     try:
         _write(points, rows, form, output, limit, pareto is not None)
     except BrokenPipeError:  # the reader has left, and what is still buffered has nowhere to go
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
 
 
 def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, limit: int | None, front: bool) -> None:
@@ -213,20 +194,6 @@ def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, li
         from glm_kvplan.report.sweep_parquet import write
     with destination(output, binary=form == "parquet") as stream:
         write(points.columns, rows, stream)
-
-
-def _notes(points: Sweep) -> list[str]:
-    """What was read on one layout and is taken for others."""
-    moved = [axis.name for axis in points.axes if axis.name in _MOVES_WEIGHTS]
-    swept = {axis.name for axis in points.axes}
-    read = [
-        name
-        for name, value in points.memory._asdict().items()
-        if value is not None and name in ("available_gib", "weights_gib") and name not in swept
-    ]
-    if not moved or not read:
-        return []
-    return [f"{', '.join(read)} is taken as it is at every point, though {', '.join(moved)} moves the weights"]
 
 
 def _format(form: str | None, output: str | None) -> str:

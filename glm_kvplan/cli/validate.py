@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.options import Json, read_workload, with_plan
-from glm_kvplan.cli.pools import Concurrency, Context, PpRank
+from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.pools import Context, PpRank
+from glm_kvplan.cli.workload_options import Concurrency, read_workload
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.rank import Rank, rank_of

@@ -1,15 +1,23 @@
-"""The options that describe a workload of equal requests."""
+"""The options that describe a workload, and what they say."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-_PANEL = "Workload"
+from glm_kvplan.errors import InputError
+from glm_kvplan.planner import Plan
+from glm_kvplan.sizing.estimate import Workload, default_workload
+from glm_kvplan.units import parse_count
+
+if TYPE_CHECKING:
+    from glm_kvplan.sizing.workload import Demand
+
+WORKLOAD = "Workload"  # the panel
 
 Context = Annotated[
     str | None,
     typer.Option(
-        "--context", help="Tokens of one request: 131072, 128k, 1m. [128k]", rich_help_panel=_PANEL, metavar="TOKENS"
+        "--context", help="Tokens of one request: 131072, 128k, 1m. [128k]", rich_help_panel=WORKLOAD, metavar="TOKENS"
     ),
 ]
 Concurrency = Annotated[
@@ -17,7 +25,52 @@ Concurrency = Annotated[
     typer.Option(
         "--concurrency",
         help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
-        rich_help_panel=_PANEL,
+        rich_help_panel=WORKLOAD,
         metavar="N",
     ),
 ]
+Lengths = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help="Context lengths: 128k, a mix 0.8:8k,0.2:128k, or a histogram file (length,count a line). [128k]",
+        rich_help_panel=WORKLOAD,
+        metavar="LENGTHS",
+    ),
+]
+Checkpoints = Annotated[
+    int,
+    typer.Option(
+        "--checkpoints",
+        min=0,
+        help="Shared-prefix states to keep per conversation, beside a running request's own slots.",
+        rich_help_panel=WORKLOAD,
+        metavar="N",
+    ),
+]
+
+
+def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> Workload:
+    """The workload of equal requests that Context and Concurrency describe."""
+    return default_workload(
+        plan,
+        None if context is None else read_tokens(plan, context, "--context"),
+        None if concurrency is None else parse_count(concurrency, "--concurrency"),
+    )
+
+
+def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int) -> "Demand":
+    """The demand that Lengths, Concurrency and Checkpoints describe; what is left out as in `read_workload`."""
+    from glm_kvplan.sizing.workload import Demand, contexts, parse_contexts
+
+    usual = read_workload(plan, None, concurrency)
+    mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)
+    return Demand(mix, usual.concurrency, checkpoints)
+
+
+def read_tokens(plan: Plan, text: str, name: str) -> int:
+    """Tokens of one request, no more than the server takes."""
+    tokens, most = parse_count(text, name), plan.deployment.context_length
+    if tokens > most:
+        raise InputError(f"{name} {text}: {tokens} tokens are more than the server accepts ({most}, --context-length)")
+    return tokens
