@@ -114,7 +114,10 @@ class Deployment:
 
     @property
     def tracking_slots(self) -> int:
-        """Ping-pong slots of one request beside its own: 2 with overlap, 1 without or lazily, 0 without buffers."""
+        """State slots reserved for a request's tracking buffer: 2 with overlap, 1 without or lazily, 0 without one.
+
+        The buffer itself has two entries under the lazy strategy, too (`pools.counts.ping_pong_slots`).
+        """
         if not self.extra_buffer:
             return 0
         return 2 if self.mamba_radix_cache_strategy == "extra_buffer" and not self.disable_overlap_schedule else 1

@@ -28,6 +28,16 @@ class Gpu:
     integrated: bool  # memory is shared with the host (GB10)
     source: str
 
+    @property
+    def blackwell(self) -> bool:
+        """Compute capability 10 or above, 12 included: one generation to the engine's defaults."""
+        return self.vendor == "cuda" and self.capability[0] >= 10
+
+    @property
+    def sm100(self) -> bool:
+        """Compute capability 10 alone, the Blackwell of data centres: kernels are built for it that 12 has not."""
+        return self.vendor == "cuda" and self.capability[0] == 10
+
 
 @lru_cache
 def known_gpus() -> dict[str, Gpu]:
@@ -58,6 +68,12 @@ def _squeeze(name: str) -> str:
     return _MAKERS.sub("", name.lower())
 
 
+def _listed(name: str) -> Gpu | None:
+    """The card of the table that is spelled `name`, if there is one."""
+    squeezed = _squeeze(name)
+    return next((gpu for gpu, spellings in _table().values() if squeezed in spellings), None)
+
+
 def find_gpu(name: str) -> Gpu:
     """The card called `name`: a known one, `NAME:MIB` with its memory replaced, or `local` (asks nvidia-smi).
 
@@ -78,14 +94,13 @@ def find_gpu(name: str) -> Gpu:
 
 
 def _named(name: str) -> Gpu:
-    squeezed = _squeeze(name)
-    for gpu, spellings in _table().values():
-        if squeezed in spellings:
-            return gpu
+    gpu = _listed(name)
+    if gpu is not None:
+        return gpu
     import difflib
 
     by_spelling = {spelling: gpu.name for gpu, spellings in _table().values() for spelling in spellings}
-    near = difflib.get_close_matches(squeezed[:80], by_spelling, 6, 0.5)
+    near = difflib.get_close_matches(_squeeze(name)[:80], by_spelling, 6, 0.5)
     nearest = list(dict.fromkeys(by_spelling[spelling] for spelling in near))[:3]
     hint = f"; nearest: {', '.join(nearest)}" if nearest else ""
     raise InputError(f"--gpu {name[:80]!r} is not known{hint}; known: {', '.join(_table())} (or NAME:MIB, or local)")
@@ -117,8 +132,7 @@ def gpu_of_listing(listing: str) -> Gpu:
     if not rows:
         raise InputError("--gpu local: nvidia-smi lists no card; name the card instead, such as --gpu h200")
     name, _, capability = rows[0]
-    squeezed = _squeeze(name)
-    known = next((gpu for gpu, spellings in _table().values() if squeezed in spellings), None)
+    known = _listed(name)
     memory = [int(float(row[1])) for row in rows if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", row[1])]
     version = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", capability)
     if (version is None and known is None) or (not memory and known is None):

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.engine.gpu import Gpu
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
@@ -34,7 +34,7 @@ class Layout(NamedTuple):
     vision: bool
     relaid_linear: bool
     relaid_experts: bool
-    stages: tuple[tuple[int, int, int, int, int], ...]  # layers of a stage: all, KDA, DSA, dense, MoE
+    stages: tuple[tuple[int, int, int, int, int], ...]  # of `_stage_layers`
 
 
 class WeightEstimate(NamedTuple):
@@ -87,11 +87,9 @@ def estimate_weights(
             "give --weights-gib and --draft-weights-gib"
         )
     tp, attn_tp = deployment.tp_size, deployment.attn_tp_size
-    dense = load_manifest().layers["dense"]
-    relaid = form.fp8 and gpu is not None and gpu.vendor == "cuda" and gpu.capability[0] == 10
+    relaid = form.fp8 and gpu is not None and gpu.sm100
     runner, a2a = moe_runner_backend, deployment.moe_a2a_backend
     relaid_experts = relaid and (runner == "deep_gemm" or (runner == "auto" and a2a in ("deepep", "mooncake", "nixl")))
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
     layout = Layout(
         checkpoint=checkpoint,
         draft_bf16=form.draft_bf16 if draft_bf16 is None else draft_bf16,
@@ -107,16 +105,7 @@ def estimate_weights(
         vision=deployment.multimodal if vision is None else vision,
         relaid_linear=relaid,
         relaid_experts=relaid_experts,
-        stages=tuple(
-            (
-                len(stage),
-                geometry.linear_attention_in(stage),
-                geometry.full_attention_in(stage),
-                sum(layer < dense for layer in stage),
-                sum(layer >= dense for layer in stage),
-            )
-            for stage in stages
-        ),
+        stages=_stage_layers(geometry, deployment),
     )
     estimate = _estimate(layout)
     notes = []
@@ -126,6 +115,21 @@ def estimate_weights(
     if runner == "marlin" and "nvfp4" in checkpoint:
         notes.append("marlin keeps the swizzled scales too, up to 4.4 GiB more a rank at TP4: give --weights-gib")
     return estimate._replace(notes=(*estimate.notes, *notes)) if notes else estimate
+
+
+def _stage_layers(geometry: Geometry, deployment: Deployment) -> tuple[tuple[int, int, int, int, int], ...]:
+    """Layers of each pipeline stage: all, KDA, DSA, dense, MoE. The dense ones are the checkpoint's first."""
+    dense = load_manifest().layers["dense"]
+    return tuple(
+        (
+            len(stage),
+            geometry.linear_attention_in(stage),
+            geometry.full_attention_in(stage),
+            sum(layer < dense for layer in stage),
+            sum(layer >= dense for layer in stage),
+        )
+        for stage in stages_of(geometry, deployment)
+    )
 
 
 @lru_cache(maxsize=4096)

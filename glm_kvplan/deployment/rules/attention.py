@@ -45,7 +45,7 @@ _SCALED = Reason("the backends read one FP32 scale per 128 elements behind each 
 _GIVEN_LAYOUT = Reason("given: the layout of this build")
 
 _CONSTRAINTS = "arg_groups/overrides.py:524-550 at 0.5.21"
-_DENSE = ("dsa", "nsa", None)
+_SPARSE = ("dsa", "nsa", None)  # names of the sparse attention, and none given
 
 
 def context_length(a: Arguments, site: Site) -> None:
@@ -70,7 +70,7 @@ def attention_backend(a: Arguments, site: Site) -> None:
         a.attention_backend = "dsa"
         a.because["attention_backend"] = _DSA
     elif not all(
-        name in _DENSE for name in (a.attention_backend, a.prefill_attention_backend, a.decode_attention_backend)
+        name in _SPARSE for name in (a.attention_backend, a.prefill_attention_backend, a.decode_attention_backend)
     ):
         a.warnings.append(
             "--attention-backend: this model's sparse attention is dsa; pool sizes do not depend on the name"
@@ -112,9 +112,8 @@ def kv_dtype(a: Arguments, site: Site) -> None:
                 f"--kv-row-layout {layout} is a layout of {implied} rows, not of --kv-cache-dtype {a.kv_cache_dtype}"
             )
     if a.kv_cache_dtype == "auto":
-        blackwell = site.gpu.vendor == "cuda" and site.gpu.capability[0] >= 10
-        a.kv_cache_dtype = "fp8_e4m3" if blackwell else "bfloat16"
-        a.because["kv_cache_dtype"] = _DTYPE_FP8 if blackwell else _DTYPE_BF16
+        a.kv_cache_dtype = "fp8_e4m3" if site.gpu.blackwell else "bfloat16"
+        a.because["kv_cache_dtype"] = _DTYPE_FP8 if site.gpu.blackwell else _DTYPE_BF16
     elif a.kv_cache_dtype == "bf16":
         a.kv_cache_dtype = "bfloat16"
         a.because["kv_cache_dtype"] = _DTYPE_ALIAS
@@ -131,8 +130,7 @@ def sparse_backends(a: Arguments, site: Site) -> None:
     Source: arg_groups/overrides.py:524-698 at 0.5.21 (:516-560 at 0.5.22).
     """
     fp8 = a.kv_cache_dtype == "fp8_e4m3"
-    cuda = site.gpu.vendor == "cuda"
-    blackwell = cuda and site.gpu.capability[0] >= 10
+    cuda, blackwell = site.gpu.vendor == "cuda", site.gpu.blackwell
     if a.enable_hisparse:
         prefill = decode = "flashmla_kv" if fp8 else "flashmla_sparse"
         if not cuda:

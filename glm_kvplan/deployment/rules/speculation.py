@@ -20,7 +20,7 @@ _CANDIDATES = (0, 1, 3, 5, 7)  # DEFAULT_ADAPTIVE_CONFIG, speculative/adaptive_s
 _RUNNING_REQUESTS = 48
 _DFLASH_BLOCK, _DSPARK_BLOCK = 16, 7
 _MODELLED = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH", "DSPARK")
-_FAMILY = ("EAGLE", "EAGLE3", "STANDALONE")
+_STEPPED = ("EAGLE", "EAGLE3", "STANDALONE")  # draft token by token; the others a block at once
 _PAGED_TREES = ("flashinfer", "fa3", "triton")
 
 
@@ -44,7 +44,7 @@ def speculation(a: Arguments, site: Site) -> None:
     _check_decode_radix(a, site, name)
     if a.speculative_adaptive:
         _adaptive(a)
-    if name in _FAMILY:
+    if name in _STEPPED:
         _eagle(a)
         _check_own_draft(a, site, name)
     else:

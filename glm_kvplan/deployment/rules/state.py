@@ -88,7 +88,6 @@ def linear_backends(a: Arguments, site: Site) -> None:
 
     Source: arg_groups/attention_hook.py:209-436 at 0.5.21.
     """
-    cuda, major = site.gpu.vendor == "cuda", site.gpu.capability[0]
     if a.linear_attn_decode_backend == "flashkda":
         raise RefusedError(
             "--linear-attn-decode-backend flashkda: it is a prefill kernel",
@@ -97,17 +96,17 @@ def linear_backends(a: Arguments, site: Site) -> None:
     decode = a.linear_attn_decode_backend or a.linear_attn_backend
     bf16_state = a.mamba_ssm_dtype == "bfloat16"
     if a.linear_attn_decode_backend is None:
-        if cuda and major == 10 and bf16_state and a.linear_attn_backend != "helion":
+        if site.gpu.sm100 and bf16_state and a.linear_attn_backend != "helion":
             decode = "flashinfer"
         elif decode == "flashkda":
             decode = "triton"
     verify = a.linear_attn_verify_backend or ("flashinfer" if decode == "flashinfer" else None)
-    if "flashinfer" in (decode, verify) and cuda and major >= 10 and not bf16_state:
+    if "flashinfer" in (decode, verify) and site.gpu.blackwell and not bf16_state:
         raise RefusedError(
             "the flashinfer KDA kernels need --mamba-ssm-dtype bfloat16 on Blackwell",
             "arg_groups/attention_hook.py:269 at 0.5.21",
         )
-    if (a.linear_attn_prefill_backend or a.linear_attn_backend) == "flashinfer" and cuda and major >= 10:
+    if (a.linear_attn_prefill_backend or a.linear_attn_backend) == "flashinfer" and site.gpu.blackwell:
         a.warnings.append(
             "the flashinfer KDA prefill kernel needs CUDA 13 on Blackwell, or the engine refuses to start"
         )
