@@ -97,7 +97,7 @@ def kv_pool(geometry: Geometry, deployment: Deployment, profile: EngineProfile, 
     if deployment.hicache_mem_layout == KV_SPLIT and deployment.kv_layout == "fp8_scaled":
         # Checked as bare rows, allocated as wide as the device's (mem_cache/pool_host/mla.py:297-376 at 0.5.21).
         stored += latent_kv.row_bytes(geometry, "fp8_scaled", profile) - geometry.latent_width
-    staged = min(pages, STAGING_PAGES) if deployment.hicache_mem_layout == "page_first" else 0
+    staged = _staged_pages(deployment, pages)
     ledger = Ledger(_KV, layers * stored, pages * page_size, (("kv_layers", layers), ("host_row_bytes", stored)))
     return HostPool("kv", page_size, pages, layers, row, ledger.total, staged * page_size * layers * stored, ledger)
 
@@ -115,7 +115,7 @@ def index_pool(
     """The index pool that follows the pages of `kv`; one page more is allocated than checked."""
     page_bytes = indexer.page_bytes(geometry, profile, kv.page_size)
     pages = kv.pages + 1
-    staged = min(pages, STAGING_PAGES) if deployment.hicache_mem_layout == "page_first" else 0
+    staged = _staged_pages(deployment, pages)
     ledger = Ledger(_INDEXER, layers * page_bytes, pages, (("index_layers", layers), ("index_page_bytes", page_bytes)))
     return HostPool(
         "indexer",
@@ -127,3 +127,8 @@ def index_pool(
         staged * layers * page_bytes,
         ledger,
     )
+
+
+def _staged_pages(deployment: Deployment, pages: int) -> int:
+    """Pages of a pool's write-back buffer on the GPU; layouts that copy pages directly have none."""
+    return min(pages, STAGING_PAGES) if deployment.hicache_mem_layout == "page_first" else 0

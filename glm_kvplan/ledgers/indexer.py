@@ -1,9 +1,9 @@
 """DSA indexer: one key with its scales a token (or a pool of tokens) in every full-attention layer."""
 
 from glm_kvplan.engine.profile import EngineProfile
-from glm_kvplan.ledgers.latent_kv import QUANT_BLOCK, SCALE_BYTES
+from glm_kvplan.ledgers.latent_kv import SCALE_BYTES
 from glm_kvplan.ledgers.ledger import Account, Ledger
-from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
 
 _PER_TOKEN = "index_layers * (index_head_dim + index_head_dim // 128 * 4)"
 _POOLED = "index_layers * -(-(index_head_dim + index_head_dim // 128 * 4) // index_kpool)"

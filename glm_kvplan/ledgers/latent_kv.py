@@ -3,11 +3,9 @@
 from glm_kvplan.deployment.deployment import KvLayout
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.ledgers.ledger import Account, Ledger
-from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
 
-# DSA kernels quantise in blocks of 128 elements, each with one fp32 scale (mem_cache/memory_pool.py:4930 at 0.5.21).
-QUANT_BLOCK = 128
-SCALE_BYTES = 4
+SCALE_BYTES = 4  # fp32, one for QUANT_BLOCK elements
 ROPE_BYTES = 2  # the RoPE part of a scaled row stays bf16
 
 _SOURCE = "mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21"

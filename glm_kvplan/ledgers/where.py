@@ -26,17 +26,17 @@ class Location(NamedTuple):
 
 
 def locations(deployment: Deployment, profile: EngineProfile) -> tuple[Location, ...]:
-    """The objects this deployment allocates, in the order KV, index, state, per-request buffers."""
-    return tuple(_locations(deployment, profile))
+    """The objects this deployment allocates, in the order KV, index, state, draft, per-request buffers."""
+    return (*_outliving(deployment, profile), *_of_running_requests(deployment, profile))
 
 
-def _locations(deployment: Deployment, profile: EngineProfile) -> Iterator[Location]:
+def _outliving(deployment: Deployment, profile: EngineProfile) -> Iterator[Location]:
+    """What the radix tree points at, and DRAM may hold a copy of."""
     full: Literal["FULL"] | None = None if deployment.disable_radix_cache else "FULL"
     mamba: Literal["MAMBA"] | None = None if deployment.disable_radix_cache else "MAMBA"
     host = deployment.enable_hierarchical_cache
     off = "the radix cache is off: nothing outlives its request" if full is None else "HiCache is off"
-    drafts = deployment.speculative
-    split = deployment.hicache_mem_layout == KV_SPLIT
+    index_host, index_reason = _index_copy(deployment, profile)
 
     yield Location(
         "latent_kv",
@@ -48,21 +48,13 @@ def _locations(deployment: Deployment, profile: EngineProfile) -> Iterator[Locat
         _kv_reason(deployment, profile) if host else off,
         "hybrid_cache/hybrid_pool_assembler.py:1118-1222 at 0.5.21",
     )
-    index_host: Literal["KV", "INDEXER"] | None = None
-    if host:
-        index_host = "INDEXER" if profile.host_index_pool else "KV" if split else None
-    index_reason = {
-        "INDEXER": "pages follow the KV pool's pages",
-        "KV": "page_first_kv_split keeps index keys beside the latent rows",
-        None: "this release builds host pools for KV and state only; a page comes back without its index keys",
-    }[index_host]
     yield Location(
         "indexer",
         "DSA index keys",
         _FULL_POOL + " (own buffer)",
         ("index_k_buffer",),
         full,
-        index_host,
+        index_host if host else None,
         index_reason if host else off,
         "hybrid_cache/hybrid_pool_assembler.py:1785-1839 at 0.5.21, pool_host/dsa.py at 0.5.22",
     )
@@ -76,38 +68,44 @@ def _locations(deployment: Deployment, profile: EngineProfile) -> Iterator[Locat
         "one slot a checkpoint; a hit loads exactly one" if host else off,
         "mem_cache/pool_host/mamba.py:74-123 at 0.5.21",
     )
-    if drafts:
+    if not deployment.speculative:
+        return
+    yield Location(
+        "draft_kv",
+        "Draft (MTP) latent KV",
+        "draft DSATokenToKVPool",
+        ("draft.kv_buffer",),
+        full,
+        "KV" if host else None,
+        "packed as one more layer of the KV pool; it shares the target's token slots" if host else off,
+        "speculative/base_spec_worker.py:37-53, 253-283 at 0.5.21",
+    )
+    yield Location(
+        "draft_indexer",
+        "Draft (MTP) index keys",
+        "draft DSATokenToKVPool (own buffer)",
+        ("draft.index_k_buffer",),
+        full,
+        index_host if host else None,
+        index_reason if host else off,
+        "speculative/base_spec_worker.py:37-53, 253-283 at 0.5.21",
+    )
+
+
+def _of_running_requests(deployment: Deployment, profile: EngineProfile) -> Iterator[Location]:
+    """What the tree never points at."""
+    drafts = deployment.speculative
+    if drafts and (deployment.disaggregation_mode != "prefill" or deployment.enable_pd_role_switch):
         yield Location(
-            "draft_kv",
-            "Draft (MTP) latent KV",
-            "draft DSATokenToKVPool",
-            ("draft.kv_buffer",),
-            full,
-            "KV" if host else None,
-            "packed as one more layer of the KV pool; it shares the target's token slots" if host else off,
-            "speculative/base_spec_worker.py:37-53, 253-283 at 0.5.21",
+            "verify_snapshot",
+            "Verify snapshots",
+            _STATE_POOL,
+            ("intermediate_ssm", "intermediate_conv_window"),
+            None,
+            None,
+            "live for one verify step of a running request; the tree never points at them",
+            "mem_cache/memory_pool.py:777-858 at 0.5.21",
         )
-        yield Location(
-            "draft_indexer",
-            "Draft (MTP) index keys",
-            "draft DSATokenToKVPool (own buffer)",
-            ("draft.index_k_buffer",),
-            full,
-            index_host,
-            index_reason if host else off,
-            "speculative/base_spec_worker.py:37-53, 253-283 at 0.5.21",
-        )
-        if deployment.disaggregation_mode != "prefill" or deployment.enable_pd_role_switch:
-            yield Location(
-                "verify_snapshot",
-                "Verify snapshots",
-                _STATE_POOL,
-                ("intermediate_ssm", "intermediate_conv_window"),
-                None,
-                None,
-                "live for one verify step of a running request; the tree never points at them",
-                "mem_cache/memory_pool.py:777-858 at 0.5.21",
-            )
     if deployment.enable_linear_replayssm_spec and profile.replay_rings:
         yield Location(
             "replay_ring",
@@ -141,6 +139,15 @@ def _locations(deployment: Deployment, profile: EngineProfile) -> Iterator[Locat
         "maps a running request's positions to token slots; not on the tree",
         "mem_cache/memory_pool.py:286-309 at 0.5.21",
     )
+
+
+def _index_copy(deployment: Deployment, profile: EngineProfile) -> tuple[Literal["KV", "INDEXER"] | None, str]:
+    """The host pool that holds the index keys where HiCache is on, and how, or why none does."""
+    if profile.host_index_pool:
+        return "INDEXER", "pages follow the KV pool's pages"
+    if deployment.hicache_mem_layout == KV_SPLIT:
+        return "KV", "page_first_kv_split keeps index keys beside the latent rows"
+    return None, "this release builds host pools for KV and state only; a page comes back without its index keys"
 
 
 def _kv_reason(deployment: Deployment, profile: EngineProfile) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.model.geometry import SUPPORTED_ARCHITECTURE, Geometry
+from glm_kvplan.model.geometry import QUANT_BLOCK, SUPPORTED_ARCHITECTURE, Geometry
 
 SUPPORTED_MODEL_TYPES = ("glm5_next", "glm5_next_text")
 LINEAR, FULL = "linear_attention", "deepseek_sparse_attention"
-QUANT_BLOCK = 128  # elements under one scale, in latent rows and in index keys
 KERNEL_PAGE = 64  # tokens of the engine's page before pooling (deepseek_v2.py:137 at 0.5.21)
 
 

@@ -4,6 +4,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 SUPPORTED_ARCHITECTURE = "Glm5NextForConditionalGeneration"
+# Elements under one FP32 scale, in latent rows and in index keys (mem_cache/memory_pool.py:4930 at 0.5.21).
+QUANT_BLOCK = 128
 
 
 @dataclass(frozen=True, slots=True)
