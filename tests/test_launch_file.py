@@ -12,6 +12,7 @@ from glm_kvplan.deployment.command import LaunchCommand, read_launch_command
 from glm_kvplan.deployment.launch_file import read_launch_file, with_config_file
 from glm_kvplan.deployment.weight_format import weight_format
 from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.planner import plan
 
 
 def _with_yaml(tmp_path: Path, yaml: str, flags: str = "", release: str = "0.5.21") -> LaunchCommand:
@@ -189,3 +190,13 @@ def test_the_bundled_config_says_fp8() -> None:
 
     config = json.loads(BUNDLED.read_text(encoding="utf-8"))
     assert weight_format({}, config).format == "fp8"
+
+
+def test_changed_flags_change_the_weight_format() -> None:
+    """/models/ckpt is not here: its own config.json cannot say how it is stored, the flag may."""
+    first = plan(launch="sglang serve /models/ckpt --tp 4", gpu="h200")
+    assert (first.weight_format.format, first.weight_format.assumed) == ("fp8", True)
+    packed = first.with_flags(quantization="modelopt_fp4")
+    assert packed.weight_format.format == "nvfp4"
+    assert packed.with_flags(quantization=None) == first
+    assert len(first.notes) == 1 and first.notes[0].startswith("/models/ckpt")

@@ -41,3 +41,10 @@ def test_reserve_and_payload_of_the_indexer_are_two_numbers() -> None:
 def test_what_cannot_be_used_is_one_line(words: tuple[str, ...]) -> None:
     done = kvplan("estimate", *words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_without_the_script() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "glm_kvplan.cli", "gpus"], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("gpus").stdout, "")
