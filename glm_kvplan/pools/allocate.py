@@ -1,6 +1,6 @@
 """Tensor specs made real with torch, and given back whatever happens."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -25,6 +25,13 @@ class Taken(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
+
+
+def account(tensors: Sequence[Any]) -> Taken:
+    """What torch says of equal tensors; there is at least one."""
+    first = tensors[0]
+    dtype = str(first.dtype).removeprefix("torch.")
+    return Taken(len(tensors), dtype, tuple(first.shape), sum(tensor.nbytes for tensor in tensors))
 
 
 class Allocation:
@@ -88,16 +95,7 @@ class Allocation:
 
     def taken(self) -> dict[str, Taken]:
         """Torch's own account of the tensors, by spec name."""
-        return {
-            spec.name: Taken(
-                len(tensors),
-                str(tensors[0].dtype).removeprefix("torch."),
-                tuple(tensors[0].shape),
-                sum(tensor.nbytes for tensor in tensors),
-            )
-            for spec, tensors in self._tensors
-            if tensors
-        }
+        return {spec.name: account(tensors) for spec, tensors in self._tensors if tensors}
 
     def unexpected(self) -> tuple[str, ...]:
         """Nothing: the specs are all there is."""

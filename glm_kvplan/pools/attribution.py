@@ -35,6 +35,17 @@ class Attribution(NamedTuple):
         return self.allocated - self.charged - sum(part.nbytes for part in self.parts)
 
 
+class _Rank(NamedTuple):
+    """All that the parts of one rank's difference are worked out from."""
+
+    geometry: Geometry
+    deployment: Deployment
+    profile: EngineProfile
+    sizes: PoolSizes
+    stage: range
+    costs: Costs
+
+
 def attribution(
     geometry: Geometry,
     deployment: Deployment,
@@ -51,8 +62,8 @@ def attribution(
     specs = tensor_specs(geometry, deployment, profile, sizes, stage)
     named = {spec.name: spec.nbytes for spec in specs if spec.place == "device" and not spec.charged}
     rank = costs(geometry, deployment, profile, stage)
-    where = (geometry, deployment, profile, sizes, stage, rank)
-    parts = (*_uncharged(named), *_token_parts(*where), *_slot_parts(*where), *_snapshot_parts(*where))
+    of = _Rank(geometry, deployment, profile, sizes, stage, rank)
+    parts = (*_uncharged(named), *_token_parts(of), *_slot_parts(of), *_snapshot_parts(of))
     charged = charges(rank, sizes).total
     return Attribution(device_bytes(specs), charged, tuple(part for part in parts if part.nbytes))
 
@@ -85,14 +96,8 @@ def _uncharged(named: dict[str, int]) -> Iterator[Part]:
         yield Part(name, sum(named.get(tensor, 0) for tensor in tensors), reason)
 
 
-def _token_parts(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range,
-    rank: Costs,
-) -> Iterator[Part]:
+def _token_parts(of: _Rank) -> Iterator[Part]:
+    geometry, deployment, profile, sizes, stage, rank = of
     page, tokens = deployment.page_size, sizes.tokens
     row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
     index = indexer.reserved_bytes(geometry, profile)
@@ -110,14 +115,8 @@ def _token_parts(
     )
 
 
-def _slot_parts(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range,
-    rank: Costs,
-) -> Iterator[Part]:
+def _slot_parts(of: _Rank) -> Iterator[Part]:
+    geometry, deployment, profile, sizes, stage, rank = of
     layer = _state_layer(geometry, deployment)
     if counts.replay_ring(deployment, profile):
         layer += replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, deployment.linear_attn_tp_size)
@@ -131,14 +130,8 @@ def _slot_parts(
     yield Part("PD decode state slots", layers * raised * layer, "slots raised to what the requests can need")
 
 
-def _snapshot_parts(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range,
-    rank: Costs,
-) -> Iterator[Part]:
+def _snapshot_parts(of: _Rank) -> Iterator[Part]:
+    geometry, deployment, profile, sizes, stage, rank = of
     if counts.replay_ring(deployment, profile):
         return  # neither charged nor allocated; the windows that stay are a part of their own
     drafts, most = rank.snapshot_drafts, counts.draft_tokens(deployment)

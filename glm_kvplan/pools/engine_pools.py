@@ -14,7 +14,7 @@ from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.pools import counts
-from glm_kvplan.pools.allocate import Progress, Taken
+from glm_kvplan.pools.allocate import Progress, Taken, account
 from glm_kvplan.pools.device import Device, import_torch
 from glm_kvplan.pools.specs import TensorSpec, latent_row_elements
 from glm_kvplan.sizing.sizes import PoolSizes
@@ -38,10 +38,12 @@ class PoolInputs(NamedTuple):
 
 def check_release(profile: EngineProfile) -> str:
     """The release of the sglang that imports here. Raises MissingEngineError; InputError if it is not `profile`'s."""
+    from importlib.metadata import PackageNotFoundError, version
+
     sglang = _import("sglang")
     try:
-        found = str(import_module("importlib.metadata").version("sglang"))
-    except ImportError:  # an unpacked copy on the path
+        found = version("sglang")
+    except PackageNotFoundError:  # an unpacked copy on the path
         found = str(getattr(sglang, "__version__", "unknown"))
     if found != profile.release:
         raise InputError(
@@ -102,16 +104,7 @@ class EnginePools:
 
     def taken(self) -> dict[str, Taken]:
         """Torch's account of the engine's tensors, by the names the specs use."""
-        return {
-            name: Taken(
-                len(tensors),
-                str(tensors[0].dtype).removeprefix("torch."),
-                tuple(tensors[0].shape),
-                sum(tensor.nbytes for tensor in tensors),
-            )
-            for name, tensors in self._tensors.items()
-            if tensors
-        }
+        return {name: account(tensors) for name, tensors in self._tensors.items() if tensors}
 
     def unexpected(self) -> tuple[str, ...]:
         """Tensors of the engine's pools, larger than a few pointers, that no spec names."""

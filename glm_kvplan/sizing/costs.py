@@ -10,6 +10,7 @@ from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError
 from glm_kvplan.ledgers import indexer, kda_state, latent_kv, replay_ring
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.pools import counts
 from glm_kvplan.sizing.failures import SizingError
 from glm_kvplan.units import LARGEST_COUNT
 
@@ -104,7 +105,7 @@ def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, st
         geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, shards
     )
     scale = layers.largest / max(layers.linear, 1)
-    replay = deployment.enable_linear_replayssm_spec and profile.replay_rings
+    replay = counts.replay_ring(deployment, profile)
     ring = layers.linear * replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, shards) if replay else 0
 
     requests = deployment.max_running_requests

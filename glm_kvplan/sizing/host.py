@@ -13,7 +13,7 @@ from glm_kvplan.sizing.host_devices import DevicePools, device_pools
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
-DEFAULT_RATIO = 2.0
+DEFAULT_RATIO = 2.0  # of hicache_ratio; also what a PD decode server settles on as its pools are built
 RESERVE_BYTES = 10 * GIB  # left to the machine (mem_cache/pool_host/base.py:29 at 0.5.21)
 SLACK_FRACTION = 0.05  # of the automatic budget, for what the ratio does not count (hicache_auto_size.py:33)
 

@@ -2,12 +2,13 @@
 
 from typing import Any, NamedTuple
 
+from glm_kvplan.deployment.rules.arguments import Arguments
 from glm_kvplan.sizing.search import largest
 from glm_kvplan.sizing.setup import Setup
 from glm_kvplan.sizing.solver import Solution
 from glm_kvplan.sizing.workload import Demand, Served, served, slots_of_request
 
-DEFAULT_RATIO = 0.9  # mamba_full_memory_ratio where the user gives none
+DEFAULT_RATIO = Arguments().mamba_full_memory_ratio  # where the user gives none
 MOST_KEPT = 1 << 20
 
 
