@@ -18,7 +18,7 @@ from glm_kvplan.pictures.picture import Picture, picture
 from glm_kvplan.planner import plan
 from glm_kvplan.report import charts
 from glm_kvplan.report.page import page
-from glm_kvplan.report.report_md import markdown
+from glm_kvplan.report.page_md import markdown
 from glm_kvplan.report.words import LANGUAGES, load_words
 from glm_kvplan.report.write import Wanted, render
 from glm_kvplan.sizing import memory_map
@@ -168,7 +168,7 @@ def test_markdown_is_short_and_says_it() -> None:
 
 @given(st.text())
 def test_markdown_keeps_any_text_on_its_line(text: str) -> None:
-    from glm_kvplan.report.report_md import _plain
+    from glm_kvplan.report.page_md import _plain
 
     assert len(_plain(text).splitlines()) <= 1
 
@@ -203,9 +203,12 @@ def test_without_a_chinese_font_a_png_is_in_english(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_colour_is_a_variable_of_the_page() -> None:
-    text = (DIRECTORY / "html" / "page.css").read_text(encoding="utf-8")
+    from glm_kvplan.report.charts_style import COLOURS
+
+    text = (DIRECTORY / "page.css").read_text(encoding="utf-8")
     used = set(re.findall(r"var\(--([a-z]+)\)", made("html", "host", "zh").decode()))
-    assert used <= set(re.findall(r"--([a-z]+):", text))
+    defined = set(re.findall(r"--([a-z]+):", text))
+    assert used <= defined <= {*COLOURS, *re.findall(r"var\(--([a-z]+)\)", text)}
     assert not re.search(r"(?:fill|stroke): #", made("html", "host", "zh").decode())
 
 
@@ -227,7 +230,8 @@ def test_both_languages_say_the_same() -> None:
 
 
 def test_every_word_is_used() -> None:
-    source = "".join(path.read_text(encoding="utf-8") for path in DIRECTORY.rglob("*.py"))
+    modules = [path for kind in ("page*.py", "charts*.py") for path in DIRECTORY.glob(kind)]
+    source = "".join(path.read_text(encoding="utf-8") for path in modules)
     composed = ("panel_", "mark_", "key_", "host_", "memory_", "head_")
     for key in load_words("en").texts:
         stem = next((key.removeprefix(prefix) for prefix in composed if key.startswith(prefix)), key)

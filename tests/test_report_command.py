@@ -8,8 +8,9 @@ import pytest
 
 from glm_kvplan.cli import main
 from glm_kvplan.deployment.command import read_launch_command
+from glm_kvplan.errors import InputError
 from glm_kvplan.report import flag_words
-from glm_kvplan.report.write import write_whole
+from glm_kvplan.report.whole_file import destination
 
 MTP = ["--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "NEXTN", "--context", "128k"]
 
@@ -104,15 +105,16 @@ def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
     target.write_bytes(b"old")
     target.chmod(0o640)
     link.symlink_to(target)
-    write_whole(link, b"new")
+    with destination(str(link), binary=True) as stream:
+        stream.write(b"new")
     assert target.read_bytes() == b"new" and link.is_symlink() and target.stat().st_mode & 0o777 == 0o640
 
     def fails(self: Path, other: Path) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", fails)
-    with pytest.raises(ValueError, match="No space left"):
-        write_whole(target, b"newer")
+    with pytest.raises(InputError, match="No space left"), destination(str(target), binary=True) as stream:
+        stream.write(b"newer")
     assert target.read_bytes() == b"new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "link.html"]
 

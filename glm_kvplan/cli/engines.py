@@ -42,15 +42,13 @@ def engines(
 
 
 def _list(json: bool) -> None:
-    from dataclasses import asdict
-
     installed = installed_release()
     profiles = [load_profile(release) for release in releases()]
     if json:
+        from glm_kvplan.report.engines_json import list_document
         from glm_kvplan.report.json_text import print_json
 
-        document = {"schema": "glm-kvplan/engines", "schema_version": 1, "installed": installed}
-        print_json({**document, "engines": [asdict(profile) for profile in profiles]})
+        print_json(list_document(profiles, installed))
         return
     from glm_kvplan.report.engines_text import render_list
 

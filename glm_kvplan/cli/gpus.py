@@ -16,19 +16,11 @@ def gpus(context: typer.Context, json: Json = False) -> None:
         raise InputError("kvplan gpus reads no launch command; leave out -- and what follows it")
     cards = [find_gpu(name) for name in known_gpus()]
     if json:
-        from dataclasses import asdict
-
+        from glm_kvplan.report.gpus_json import document
         from glm_kvplan.report.json_text import print_json
 
-        print_json({"schema": "glm-kvplan/gpus", "schema_version": 1, "gpus": [asdict(card) for card in cards]})
-        return
-    from rich.table import Table
+        print_json(document(cards))
+    else:
+        from glm_kvplan.report.gpus_text import render
 
-    from glm_kvplan.report.console import console
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("GPU", "MiB", "capability", "source"):
-        table.add_column(title, justify="right" if title == "MiB" else "left", overflow="fold")
-    for card in cards:
-        table.add_row(card.name, f"{card.memory_mib:,}", f"{card.capability[0]}.{card.capability[1]}", card.source)
-    console().print(table)
+        render(cards)

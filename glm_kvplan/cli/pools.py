@@ -38,10 +38,10 @@ def pools(
     rank = rank_of(plan, read_workload(plan, context, concurrency), pp_rank)
     if json:
         from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.pools_json import pools_document
+        from glm_kvplan.report.pools_json import document
 
-        print_json(pools_document(rank))
+        print_json(document(rank))
     else:
-        from glm_kvplan.report.validate_text import render_pools
+        from glm_kvplan.report.pools_text import render
 
-        render_pools(rank)
+        render(rank)

@@ -12,9 +12,9 @@ def resolve(plan: Plan, json: Json = False) -> None:
     """
     if json:
         from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.plan_json import choices_document
+        from glm_kvplan.report.resolve_json import document
 
-        print_json(choices_document(plan))
+        print_json(document(plan))
     else:
         from glm_kvplan.report.resolve_text import render
 

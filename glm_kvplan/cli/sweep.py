@@ -167,7 +167,7 @@ def sweep(
 
 
 def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, limit: int | None, front: bool) -> None:
-    from glm_kvplan.report.sweep_file import destination
+    from glm_kvplan.report.whole_file import destination
 
     if form == "table":
         from rich.console import Console
@@ -177,7 +177,7 @@ def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, li
         most = _SHOWN if limit is None else limit
         held = list(islice(rows, most + 1))
         more = f"the first {most:,} rows of {len(points):,} points; --limit shows more, --format csv all"
-        with destination(output) as stream:
+        with destination(output, partial=True) as stream:
             out = Console(file=stream, highlight=False) if output else None
             render(
                 points.given, points.columns, held[:most], of_frontier=front, more=more if held[most:] else "", out=out
@@ -192,7 +192,7 @@ def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, li
         from glm_kvplan.report.sweep_jsonl import write
     else:
         from glm_kvplan.report.sweep_parquet import write
-    with destination(output, binary=form == "parquet") as stream:
+    with destination(output, binary=form == "parquet", partial=True) as stream:
         write(points.columns, rows, stream)
 
 

@@ -78,13 +78,13 @@ def validate(
             raise InputError(f"--report {report}: {error.strerror}") from None
     if json:
         from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.pools_json import validate_document
+        from glm_kvplan.report.validate_json import document
 
-        print_json(validate_document(rank, found))
+        print_json(document(rank, found))
     else:
-        from glm_kvplan.report.validate_text import render_validation
+        from glm_kvplan.report.validate_text import render
 
-        render_validation(rank, found)
+        render(rank, found)
     return 0 if found.ok else 1
 
 

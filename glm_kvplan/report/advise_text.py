@@ -4,7 +4,8 @@ from rich.text import Text
 
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.console import console
-from glm_kvplan.report.format import count, whole
+from glm_kvplan.report.flag_words import flag_word
+from glm_kvplan.report.format import count, gib, whole
 from glm_kvplan.report.headline import headline, layout, memory_line
 from glm_kvplan.sizing.advice import Advice
 from glm_kvplan.sizing.memory import MemoryBudget
@@ -25,7 +26,7 @@ def render(plan: Plan, demand: Demand, answer: Advice, budget: MemoryBudget, spa
     if answer.solution is not None:
         out.print(Text("\nflags to add:", style="bold"))
         for name, value in answer.flags.items():
-            out.print(Text(f"  --{name.replace('_', '-')} {value}"))
+            out.print(Text(f"  {flag_word(name, value)}"))
         _proof(plan, demand, answer, span)
     if answer.shortage is not None:
         _shortage(answer)
@@ -63,8 +64,7 @@ def _proof(plan: Plan, demand: Demand, answer: Advice, span: tuple[int, int]) ->
     style = "green" if room.free >= room.needed + room.unsure else "yellow" if room.free >= room.needed else "red"
     out.print(
         Text(
-            f"{room.free / GIB:.1f} GiB stay free; serving takes ~{room.needed / GIB:.1f} GiB of it, "
-            f"estimated to {room.unsure / GIB:.1f} GiB",
+            f"{gib(room.free)} stay free; serving takes ~{gib(room.needed)} of it, estimated to {gib(room.unsure)}",
             style=style,
         )
     )
@@ -84,13 +84,8 @@ def _shortage(answer: Advice) -> None:
         return
     out.print(Text("the nearest layouts that serve it all:"))
     for nearby in answer.layouts:
-        flags = " ".join(_flag(name, value) for name, value in nearby.changes.items())
+        flags = " ".join(flag_word(name, value) for name, value in nearby.changes.items())
         out.print(Text(f"  {nearby.gpus:>3} GPUs  {flags}"))
-
-
-def _flag(name: str, value: object) -> str:
-    option = f"--{name.replace('_', '-')}"
-    return option if value is True else f"{option} {value}"
 
 
 def _contexts(contexts: Contexts) -> str:

@@ -24,7 +24,7 @@ def document(checked: Sequence[Checked], exit_code: int) -> dict[str, Any]:
 def _file(one: Checked) -> dict[str, Any]:
     found: dict[str, Any] = {
         "path": one.path,
-        "verdict": "unusable" if one.error is not None else "holds" if one.holds else "falls short",
+        "verdict": one.verdict,
         "error": None if one.error is None else {"line": one.line, "message": one.error},
         "source": one.file.source if one.file is not None else None,
         "plan": None if one.plan is None else plan_document(one.plan),

@@ -16,9 +16,8 @@ def lines(checked: Sequence[Checked]) -> Iterator[str]:
     yield ""
     yield summary(checked)
     for one in checked:
-        verdict = "unusable" if one.error is not None else "holds" if one.holds else "falls short"
         yield ""
-        yield f"### `{one.path.replace('`', '')}`: {verdict}"
+        yield f"### `{one.path.replace('`', '')}`: {one.verdict}"
         yield ""
         if one.error is not None:
             yield f"line {one.line}: {_plain(one.error)}"

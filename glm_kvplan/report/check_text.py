@@ -28,11 +28,11 @@ def render(checked: Sequence[Checked]) -> None:
 def _file(one: Checked) -> None:
     out = console()
     if one.error is not None:
-        out.print(Text(f"{one.path}:{one.line}", style="bold"), Text("unusable", style="bold red"))
+        out.print(Text(f"{one.path}:{one.line}", style="bold"), Text(one.verdict, style="bold red"))
         out.print(Text(f"  {one.error}\n"))
         return
     head = Text(one.path, style="bold")
-    head.append(" holds" if one.holds else " falls short", style=_STYLE["holds" if one.holds else "fails"])
+    head.append(f" {one.verdict}", style=_STYLE["holds" if one.holds else "fails"])
     out.print(head)
     if one.plan is not None:
         out.print(Text(headline(one.plan), style="dim"))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from glm_kvplan.checks.check import Checked
 from glm_kvplan.checks.findings import Finding
 from glm_kvplan.checks.kinds import KINDS
+from glm_kvplan.report.format import count
 
 _UNITS = {
     "min_context": "tokens",
@@ -82,7 +83,9 @@ def summary(checked: Sequence[Checked]) -> str:
     unusable = sum(one.error is not None for one in checked)
     short = sum(one.error is None and not one.holds for one in checked)
     warnings = sum(len(one.of("warns")) for one in checked)
-    files = f"{len(checked)} file{'s' * (len(checked) != 1)}"
     holding = len(checked) - unusable - short
-    text = f"{files}: {holding} hold{'s' * (holding == 1)}, {short} fall{'s' * (short == 1)} short, {unusable} unusable"
-    return text + (f"; {warnings} warning{'s' * (warnings != 1)}" if warnings else "")
+    text = (
+        f"{count(len(checked), 'file')}: {holding} hold{'s' * (holding == 1)}, "
+        f"{short} fall{'s' * (short == 1)} short, {unusable} unusable"
+    )
+    return text + (f"; {count(warnings, 'warning')}" if warnings else "")

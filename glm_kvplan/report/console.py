@@ -8,6 +8,8 @@ from functools import cache
 
 from rich.console import Console
 
+HEADROOM_STYLE = {"fits": "green", "tight": "yellow", "short": "red"}  # by sizing.headroom's verdict
+
 
 @cache
 def console() -> Console:

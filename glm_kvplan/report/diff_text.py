@@ -1,7 +1,6 @@
-"""`kvplan diff` in the terminal and as JSON."""
+"""`kvplan diff` in the terminal."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -9,7 +8,6 @@ from rich.text import Text
 from glm_kvplan.report.console import console
 from glm_kvplan.report.format import binary
 from glm_kvplan.report.headline import headline, layout
-from glm_kvplan.report.plan_json import plan_document
 from glm_kvplan.sizing.compare import Change
 from glm_kvplan.sizing.compare_boots import Side
 
@@ -71,14 +69,3 @@ def _value(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def document(a: Side, b: Side, found: Sequence[Change]) -> dict[str, Any]:
-    """`kvplan diff --json` (schema: docs/json.md)."""
-    return {
-        "schema": "glm-kvplan/diff",
-        "schema_version": 1,
-        "a": {"label": a.label, **plan_document(a.plan)},
-        "b": {"label": b.label, **plan_document(b.plan)},
-        "changes": [change._asdict() for change in found],
-    }

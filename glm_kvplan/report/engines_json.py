@@ -1,8 +1,21 @@
-"""`kvplan engines A B --json` (schema: docs/json.md)."""
+"""`kvplan engines --json`, with two names and without (schema: docs/json.md)."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.sizing.compare_engines import EngineComparison
+
+
+def list_document(profiles: Sequence[EngineProfile], installed: str | None) -> dict[str, Any]:
+    """Every release known with its fields."""
+    return {
+        "schema": "glm-kvplan/engines",
+        "schema_version": 1,
+        "installed": installed,
+        "engines": [asdict(profile) for profile in profiles],
+    }
 
 
 def document(comparison: EngineComparison) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from glm_kvplan.pictures.pools import pool_map
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
 from glm_kvplan.report.console import ascii_only, console
-from glm_kvplan.report.format import bar, count, decimal, whole
+from glm_kvplan.report.format import SHORT_UNIT, bar, count, decimal, whole
 from glm_kvplan.report.headline import headline, layer_span, layout
 from glm_kvplan.report.map_text import draw_map
 from glm_kvplan.report.role_text import render_overrun
@@ -19,7 +19,6 @@ from glm_kvplan.sizing.estimate import Estimate, RankEstimate
 if TYPE_CHECKING:
     from glm_kvplan.sizing.host_answer import HostAnswer
 
-_UNIT = {"token": "token", "state slot": "slot", "request row": "row"}
 _BAR = 6
 _NARROW = 68  # columns; a narrower table would break numbers in two
 
@@ -74,15 +73,13 @@ def _ledger_table(answer: Estimate, rank: RankEstimate) -> Table:
     table.add_column("units", "", justify="right", overflow="fold")
     table.add_column("one rank", decimal(total), justify="right", overflow="fold")
     everywhere = sum(answer.everywhere(ledger.account.name) for ledger in rank.ledgers)
-    table.add_column(
-        f"{answer.ranks} rank" + "s" * (answer.ranks > 1), decimal(everywhere), justify="right", overflow="fold"
-    )
+    table.add_column(count(answer.ranks, "rank"), decimal(everywhere), justify="right", overflow="fold")
     table.add_column("share", "", overflow="fold")
     for ledger in rank.ledgers:
         share = ledger.total / total if total else 0.0
         table.add_row(
             ledger.account.title,
-            f"{whole(ledger.bytes_per_unit)} B/{_UNIT[ledger.account.unit]}",
+            f"{whole(ledger.bytes_per_unit)} B/{SHORT_UNIT[ledger.account.unit]}",
             whole(ledger.units),
             decimal(ledger.total),
             decimal(answer.everywhere(ledger.account.name)),
@@ -95,7 +92,7 @@ def _ledger_lines(answer: Estimate, rank: RankEstimate) -> list[str]:
     """The table's rows as sentences."""
     lines = [
         f"{ledger.account.title}: {whole(ledger.units)} x {whole(ledger.bytes_per_unit)} B a "
-        f"{_UNIT[ledger.account.unit]} = {decimal(ledger.total)} on a rank, "
+        f"{SHORT_UNIT[ledger.account.unit]} = {decimal(ledger.total)} on a rank, "
         f"{decimal(answer.everywhere(ledger.account.name))} on {count(answer.ranks, 'rank')}"
         for ledger in rank.ledgers
     ]

@@ -8,10 +8,9 @@ from glm_kvplan.explain.topic import Explanation
 from glm_kvplan.explain.where import Place
 from glm_kvplan.planner import Plan
 from glm_kvplan.report.console import ascii_only, console
-from glm_kvplan.report.format import whole
+from glm_kvplan.report.format import SHORT_UNIT, whole
 from glm_kvplan.report.headline import headline, layout
 
-_UNIT = {"token": "token", "state slot": "slot", "request row": "row"}
 _READS = {"right": "green", "wrong": "red"}
 _NAME, _PRICE, _TREE = 25, 20, 15
 
@@ -93,7 +92,7 @@ def _branch(last: bool, plain: bool) -> str:
 
 
 def _price(place: Place) -> str:
-    return f"{whole(place.unit_bytes)} B/{_UNIT[place.unit]}"
+    return f"{whole(place.unit_bytes)} B/{SHORT_UNIT[place.unit]}"
 
 
 def _copy(place: Place, plain: bool) -> Text:

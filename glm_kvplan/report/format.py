@@ -1,9 +1,12 @@
 """Numbers as people read them. Decimal GB and binary GiB are different units, and each is named."""
 
+from collections.abc import Iterable
+
 from glm_kvplan.units import GB, GIB, KB, KIB, MB, MIB
 
 _DECIMAL = (("GB", GB), ("MB", MB), ("kB", KB))
 _BINARY = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
+SHORT_UNIT = {"token": "token", "state slot": "slot", "request row": "row"}  # a ledger's unit where room is short
 
 
 def decimal(count: int) -> str:
@@ -14,6 +17,11 @@ def decimal(count: int) -> str:
 def binary(count: int) -> str:
     """Bytes in binary units: `1.42 MiB`."""
     return _scaled(count, _BINARY)
+
+
+def gib(count: int) -> str:
+    """Bytes as `18.8 GiB`: of amounts that are estimated in part."""
+    return f"{count / GIB:.1f} GiB"
 
 
 def whole(count: int) -> str:
@@ -35,6 +43,11 @@ def free_change(nbytes: int) -> str:
     """A change of free memory in GiB with two decimals, four where two would say that nothing changes."""
     gib = nbytes / GIB
     return f"{gib:+.2f}" if abs(gib) >= 0.01 else f"{gib:+.4f}" if abs(gib) >= 0.0001 else "0"
+
+
+def about(value: int, ends: Iterable[int | None]) -> str:
+    """A value that follows from an estimate, to three digits (`~5,770,000`); whole where both ends of it agree."""
+    return whole(value) if all(end == value for end in ends) else f"~{three_digits(value)}"
 
 
 def shown(value: object) -> str:

@@ -66,7 +66,7 @@ def _pool_table(answer: HostAnswer) -> Table:
     table.add_column("pages", no_wrap=True, justify="right")
     table.add_column("one unit costs", no_wrap=True, justify="right")
     table.add_column("one rank", _gb(plan.nbytes), no_wrap=True, justify="right")
-    ranks = f"host, {answer.ranks} rank{'s' * (answer.ranks > 1)}"
+    ranks = f"host, {count(answer.ranks, 'rank')}"
     table.add_column(ranks, _gb(answer.fullest_bytes), no_wrap=True, justify="right")
     for pool, everywhere in zip(plan.pools, answer.pool_bytes, strict=True):
         table.add_row(

@@ -3,12 +3,11 @@
 from glm_kvplan.pictures.frontier import FrontierPoint
 from glm_kvplan.pictures.picture import Picture
 from glm_kvplan.pictures.ratio import RatioPoint
-from glm_kvplan.report.format import binary, decimal, free_change, whole
+from glm_kvplan.report.format import binary, decimal, free_change, gib, whole
 from glm_kvplan.report.page import Cell, Chart, Section, Table
 from glm_kvplan.report.words import Words
 from glm_kvplan.sizing.memory_map import FREE, Segment
 from glm_kvplan.sizing.prices import Price
-from glm_kvplan.units import GIB
 
 
 def memory_map(seen: Picture, words: Words) -> Section:
@@ -233,7 +232,7 @@ def host(seen: Picture, words: Words) -> Section | None:
 def size(segment: Segment) -> str:
     """The digits a segment deserves: `~37.9 GiB` where it is estimated, `32.07 GiB` where the bytes are known."""
     if segment.certainty == "estimated":
-        return f"~{segment.nbytes / GIB:.1f} GiB"
+        return f"~{gib(segment.nbytes)}"
     return binary(segment.nbytes)
 
 

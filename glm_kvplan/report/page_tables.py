@@ -2,12 +2,11 @@
 
 from glm_kvplan.pictures.picture import Picture
 from glm_kvplan.report.flag_words import flag_lines
-from glm_kvplan.report.format import binary, shown, three_digits, whole
+from glm_kvplan.report.format import about, binary, gib, shown, three_digits, whole
 from glm_kvplan.report.page import Cell, Section, Table
 from glm_kvplan.report.words import Words
 from glm_kvplan.sizing.limits import Limit
 from glm_kvplan.sizing.memory import show_gib
-from glm_kvplan.units import GIB
 
 _SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
 
@@ -39,8 +38,7 @@ def sizes(seen: Picture, words: Words) -> Section:
 def _about(seen: Picture, place: int) -> Cell:
     """A size; to three digits where the estimate's error moves it."""
     value = seen.boot.solution.sizes[place]
-    ends = [None if end is None else end[place] for end in seen.boot.span]
-    return Cell(whole(value) if ends == [value, value] else f"~{three_digits(value)}", value)
+    return Cell(about(value, (None if end is None else end[place] for end in seen.boot.span)), value)
 
 
 def _span(seen: Picture, place: int, words: Words) -> str:
@@ -143,7 +141,7 @@ def _needs_table(seen: Picture, words: Words) -> Table:
     rows = tuple(
         (
             Cell(words.term(item.name)),
-            Cell(binary(item.nbytes) if item.certainty == "exact" else f"~{item.nbytes / GIB:.1f} GiB", item.nbytes),
+            Cell(binary(item.nbytes) if item.certainty == "exact" else f"~{gib(item.nbytes)}", item.nbytes),
             Cell(words.term(item.certainty)),
             Cell(item.bound),
             Cell(item.source),

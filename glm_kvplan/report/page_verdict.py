@@ -2,9 +2,8 @@
 
 from glm_kvplan.pictures.picture import Picture
 from glm_kvplan.report.flag_words import flag_word
-from glm_kvplan.report.format import whole
+from glm_kvplan.report.format import gib, whole
 from glm_kvplan.report.words import Words
-from glm_kvplan.units import GIB
 
 
 def subtitle(seen: Picture, words: Words) -> str:
@@ -122,8 +121,3 @@ def _advice(seen: Picture, words: Words) -> tuple[str, ...]:
         flags = " ".join(flag_word(name, value) for name, value in nearest.changes.items())
         found.append(words("layout_first", gpus=whole(nearest.gpus), flags=flags))
     return tuple(found)
-
-
-def gib(count: int) -> str:
-    """Bytes as `18.8 GiB`: of amounts that are estimated in part."""
-    return f"{count / GIB:.1f} GiB"

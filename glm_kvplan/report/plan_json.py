@@ -1,4 +1,4 @@
-"""What every JSON answer says of its plan: model, engine, GPU, deployment and how each flag came about."""
+"""What every JSON answer says of its plan: model, engine, GPU and deployment."""
 
 from dataclasses import fields
 from typing import Any
@@ -22,14 +22,4 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "slots_per_request": deployment.slots_per_request,
         },
         "notes": [*plan.notes, *plan.resolution.warnings],
-    }
-
-
-def choices_document(plan: Plan) -> dict[str, Any]:
-    """`kvplan resolve --json`: one entry a flag, with its reason and source."""
-    return {
-        "schema": "glm-kvplan/resolve",
-        "schema_version": 1,
-        **plan_document(plan),
-        "choices": [choice._asdict() for choice in plan.choices],
     }

@@ -4,7 +4,7 @@ from typing import Any
 
 from glm_kvplan.bootlog.reconcile import Reconciliation
 from glm_kvplan.report.plan_json import plan_document
-from glm_kvplan.report.reconcile_text import notes, verdict
+from glm_kvplan.report.reconcile_words import notes, verdict
 
 
 def document(answer: Reconciliation, likely: tuple[str, ...], number: int, count: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from glm_kvplan.bootlog.reconcile import Reconciliation
 from glm_kvplan.bootlog.rows import Row, decimals
 from glm_kvplan.report.console import console
 from glm_kvplan.report.headline import layout
+from glm_kvplan.report.reconcile_words import notes, verdict
 
 _MARKS = {True: ("=", "green"), False: ("x", "red"), None: (" ", "dim")}
 
@@ -35,30 +36,6 @@ def render(answer: Reconciliation, likely: tuple[str, ...], number: int, count: 
         out.print(Text(f"  likely: {cause}"))
     if not answer.explained and any(fit.unexplained or fit.refused for fit in answer.fits):
         out.print(Text("  tried: " + "; ".join(_fits(answer)), style="dim"))
-
-
-def verdict(answer: Reconciliation) -> str:
-    """One line: explained to rounding, or the first number that is not."""
-    row = answer.first_unexplained
-    if row is None:
-        count = sum(row.explained is True for row in answer.rows)
-        return f"explained to rounding: all {count} numbers"
-    where = f" on {row.rank}" if row.rank else ""
-    return f"not explained: {row.name}{where}: predicted {row.predicted or '-'}, printed {row.printed}"
-
-
-def notes(answer: Reconciliation) -> list[str]:
-    """What to know before reading the numbers."""
-    boot, said = answer.boot, []
-    if boot.arguments_cut:
-        said.append("the server_args line is cut: flags behind the cut are taken as defaults")
-    if not boot.arguments:
-        said.append("the boot has no server_args line: the flags are the launch command's")
-    if boot.failure is not None:
-        said.append("the engine refused to start: see its own line in the log")
-    elif not boot.ready:
-        said.append("the log ends before the server was ready: what it holds until then is checked")
-    return said
 
 
 def _where(boot: Boot, number: int, count: int) -> str:

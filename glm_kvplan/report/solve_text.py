@@ -7,8 +7,8 @@ from rich.text import Text
 
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools.roles import decode_overrun
-from glm_kvplan.report.console import console
-from glm_kvplan.report.format import free_change, three_digits, whole
+from glm_kvplan.report.console import HEADROOM_STYLE, console
+from glm_kvplan.report.format import about, free_change, three_digits, whole
 from glm_kvplan.report.headline import headline, layout, memory_line
 from glm_kvplan.report.host_text import render_host
 from glm_kvplan.report.map_text import draw_map
@@ -27,11 +27,9 @@ from glm_kvplan.sizing.memory_map import (
     TAILS,
 )
 from glm_kvplan.sizing.prices import Price
-from glm_kvplan.sizing.sizes import PoolSizes
 
 # What grows with tokens, with state slots, with running requests.
 _FOLLOWS = ((LATENT, INDEX, DRAFT_KV), (STATE_SLOTS, RINGS, SLAB), (SNAPSHOTS, REQUESTS, TAILS))
-_VERDICT = {"fits": "green", "tight": "yellow", "short": "red"}
 
 
 def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
@@ -59,7 +57,7 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
         out.print(Text(f"one state slot costs as much as {whole(int(answer.limits.tokens_per_slot))} tokens"))
     out.print()
     draw_map(answer.map, out, _unsure(answer))
-    out.print(Text(f"\n{answer.headroom.message}", style=_VERDICT[answer.headroom.verdict]))
+    out.print(Text(f"\n{answer.headroom.message}", style=HEADROOM_STYLE[answer.headroom.verdict]))
     stage = answer.stages[answer.stage]
     render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.solution.sizes, stage))
     if answer.host is not None:
@@ -80,22 +78,12 @@ def _unsure(answer: Boot) -> frozenset[str]:
 def _size_line(name: str, answer: Boot, position: int) -> Text:
     """One of the engine's integers; with its span, to three digits, where the memory is estimated."""
     value = answer.solution.sizes[position]
-    low, high = answer.span
-    if low == high:
-        return Text(f"{name}  {whole(value):>12}", style="bold")
-    line = Text(f"{name}  {_about(value, low, high, position):>12}", style="bold")
-    least = "refused" if low is None else three_digits(low[position])
-    most = "refused" if high is None else three_digits(high[position])
+    ends = [None if sizes is None else sizes[position] for sizes in answer.span]
+    line = Text(f"{name}  {about(value, ends):>12}", style="bold")
+    least, most = ("refused" if end is None else three_digits(end) for end in ends)
     if least != most:
         line.append(f"   {least} to {most} within the estimate", style="dim not bold")
     return line
-
-
-def _about(value: int, low: PoolSizes | None, high: PoolSizes | None, position: int) -> str:
-    """A value that the estimate's error does not move is certain; others are shown to three digits."""
-    if low is not None and high is not None and low[position] == high[position] == value:
-        return whole(value)
-    return "~" + three_digits(value)
 
 
 def _limits_line(what: str, found: tuple[Limit, ...], estimated: bool) -> Text:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.planner import Given
-from glm_kvplan.report.console import console
+from glm_kvplan.report.console import HEADROOM_STYLE, console
 from glm_kvplan.report.format import whole
 from glm_kvplan.sweep.columns import AT, RESULTS, Column
 
@@ -24,7 +24,6 @@ _SHOWN = {
 }
 _OF_FRONTIER = {"served": "requests at once", "served_bound_by": "bound by", "free_gib": "free GiB"}
 _LEFT_OUT = ("headroom", "max_mamba_cache_size", "free_gib", "served_bound_by", "max_running_requests")
-_HEADROOM = {"fits": "green", "tight": "yellow", "short": "red"}
 _GAP = 2
 
 
@@ -122,7 +121,7 @@ def _table(shown: Sequence[_Shown], widths: Sequence[int], rows: Sequence[tuple[
         refused = row[-1] is not None
         cells = []
         for part in shown:
-            style = _HEADROOM.get(part.cells[at], "") if part.column.name == "headroom" else ""
+            style = HEADROOM_STYLE.get(part.cells[at], "") if part.column.name == "headroom" else ""
             cells.append(Text(part.cells[at], style="red" if refused and "refused" in part.cells[at] else style))
         table.add_row(*cells)
     return table

@@ -3,8 +3,8 @@
 from glm_kvplan.pools.rank import Rank
 from glm_kvplan.pools.validate import Validation, environment
 from glm_kvplan.report.format import whole
-from glm_kvplan.report.headline import headline, layout
-from glm_kvplan.report.validate_text import explained, sizes_line, verdict
+from glm_kvplan.report.headline import headline, layer_span, layout
+from glm_kvplan.report.rank_words import explained, sizes_line, verdict
 
 
 def markdown(rank: Rank, found: Validation) -> str:
@@ -17,7 +17,7 @@ def markdown(rank: Rank, found: Validation) -> str:
         "",
         f"- {headline(rank.plan)}",
         f"- {layout(rank.plan)}",
-        f"- pipeline rank {rank.pp_rank}, layers {rank.stage.start}-{rank.stage.stop - 1}",
+        f"- pipeline rank {rank.pp_rank}, {layer_span(rank.stage)}",
         f"- sizes: {sizes_line(rank.sizes)}",
         f"- device: {found.device.name} ({found.device.description}){free}, {whole(found.keep_free)} B kept free",
         f"- tensors built by {found.built_by}, {'zero-filled' if found.touched else 'not touched'}, "

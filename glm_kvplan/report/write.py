@@ -1,12 +1,11 @@
-"""Where a report goes: in which format, and onto the disk all at once or not at all."""
+"""What `kvplan report` writes: the format and chart asked for, the file, and its bytes."""
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.report.whole_file import destination
 
 if TYPE_CHECKING:
     from glm_kvplan.pictures.picture import Picture
@@ -43,8 +42,10 @@ def read_format(output: str, format: str | None, chart: str | None, language: st
         raise InputError(f"--chart {chart!r}: one of {', '.join(NAMES)}")
     if path is None and chosen == "png":
         raise InputError("-o -: a png is not text; name a file")
-    if path is not None:
-        _check(path)
+    if path is not None and path.is_dir():
+        raise InputError(f"-o {path}: is a directory; name a file in it")
+    if path is not None and not path.parent.is_dir():
+        raise InputError(f"-o {path}: there is no directory {path.parent}")
     if chosen != "md":
         require_charts()
     return Wanted(path, chosen, chart or DEFAULT_CHART, language)
@@ -53,11 +54,8 @@ def read_format(output: str, format: str | None, chart: str | None, language: st
 def write_report(seen: "Picture", wanted: Wanted) -> None:
     """Write the report. Raises InputError for a chart that this plan does not have and for a path that cannot be."""
     data = render(seen, wanted)
-    if wanted.path is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
-    else:
-        write_whole(wanted.path, data)
+    with destination(None if wanted.path is None else str(wanted.path), binary=True) as stream:
+        stream.write(data)
 
 
 def render(seen: "Picture", wanted: Wanted) -> bytes:
@@ -67,13 +65,13 @@ def render(seen: "Picture", wanted: Wanted) -> bytes:
 
     words = load_words(wanted.language)
     if wanted.format == "md":
-        from glm_kvplan.report.report_md import markdown
+        from glm_kvplan.report.page_md import markdown
 
         return markdown(page(seen, words)).encode()
     from glm_kvplan.report import charts
 
     if wanted.format == "html":
-        from glm_kvplan.report.html.page_html import html
+        from glm_kvplan.report.page_html import html
 
         made = page(seen, words)
         return html(made, charts.for_page(seen, words, made.charts)).encode()
@@ -88,40 +86,3 @@ def render(seen: "Picture", wanted: Wanted) -> bytes:
 
 def _chart(made: "Page", name: str) -> "Chart":
     return next(chart for chart in made.charts if chart.name == name)
-
-
-def _check(path: Path) -> None:
-    if path.is_dir():
-        raise InputError(f"-o {path}: is a directory; name a file in it")
-    if not path.parent.is_dir():
-        raise InputError(f"-o {path}: there is no directory {path.parent}")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace `path` by a file with `data`: readers see the old file or the new one, never a part.
-
-    Raises InputError.
-    """
-    _check(path)
-    if path.exists() and not path.is_file():  # a pipe or a device cannot be replaced
-        path.write_bytes(data)
-        return
-    target = path.resolve()  # a link stays a link
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as out:
-            temporary = Path(out.name)
-            out.write(data)
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        temporary.chmod(mode)
-        temporary.replace(target)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise InputError(f"-o {path}: cannot be written ({error.strerror})") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
