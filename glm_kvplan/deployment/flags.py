@@ -56,6 +56,11 @@ _QUANTIZATION = (
     "unquant humming"
 )
 _KV_DTYPE = "auto fp8_e5m2 fp8_e4m3 mxfp8 bf16 bfloat16 nvfp4 fp4_mx_block16 fp4_e2m1"
+_RUNNERS = (
+    "auto deep_gemm triton triton_kernel flashinfer_trtllm experimental_sgl_trtllm flashinfer_trtllm_routed "
+    "flashinfer_cutlass flashinfer_mxfp4 flashinfer_cutedsl flashinfer_megamoe cutlass aiter marlin humming "
+    "experimental_sgl_marlin lora_cutedsl lora_triton lora_marlin hpc_ops megamoe intel_xpu"
+)
 _A2A = "none deepep mooncake nixl mori ascend_fuseep flashinfer megamoe deepep_v2 pplx ascend_tp flashinfer_megamoe"
 _STORAGE = "file sim mooncake npu_memcache hf3fs nixl aibrix dynamic eic simm mori shm tensorcast seaweedfs"
 
@@ -96,6 +101,7 @@ _PARALLEL = (
     _flag("ep_size", "int", "ranks the experts are spread over; weights only", "--expert-parallel-size", "--ep"),
     _flag("moe_dp_size", "int", "copies of the experts inside the TP group", "--moe-data-parallel-size"),
     _flag("moe_a2a_backend", "str", "expert exchange; deepep reserves 2 GiB more", choices=_A2A),
+    _flag("moe_runner_backend", "str", "expert kernels; weights only: deep_gemm keeps more scales", choices=_RUNNERS),
     _flag("moe_dense_tp_size", "int", "TP width of the dense MLP layers; weights only"),
     _flag("enable_dp_lm_head", "flag", "split the output head inside attention groups; weights only"),
     _flag("nnodes", "int", "hosts; sets how many ranks share one host's memory"),

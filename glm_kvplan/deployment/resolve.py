@@ -123,6 +123,7 @@ def resolve(
     roles.check_retraction(a, site)
     hicache.check_radix(a, site)
     unwired.unwired_pools(a, site)
+    unwired.unread_flags(a, site)
     parallel.check_layout(a, site)
     memory.check_chunk(a, site)
     memory.check_fraction(a, site)

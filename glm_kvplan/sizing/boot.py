@@ -17,7 +17,7 @@ from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.sizing.transients import Transients, transients
-from glm_kvplan.weights.estimate import WeightEstimate, estimate_weights
+from glm_kvplan.weights.estimate import WeightEstimate, estimate_weights, weight_options
 
 
 class MemoryGiven(NamedTuple):
@@ -68,9 +68,7 @@ def memory_of(plan: Plan, given: MemoryGiven, deployment: Deployment) -> tuple[M
             deployment,
             given.checkpoint or plan.weight_format.format,
             gpu=plan.gpu,
-            dp_encoder=bool(plan.flags.get("mm_enable_dp_encoder")),
-            dp_lm_head=bool(plan.flags.get("enable_dp_lm_head")),
-            moe_runner_backend=str(plan.flags.get("moe_runner_backend", "auto")),
+            **weight_options(plan.flags),
         )
     budget = memory_budget(
         deployment,

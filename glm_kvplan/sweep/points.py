@@ -21,8 +21,8 @@ from glm_kvplan.sweep.memo import Memo
 from glm_kvplan.sweep.pool_law import PoolLaw
 from glm_kvplan.sweep.sized import ALONE, Sized, shape, sized
 from glm_kvplan.units import LARGEST_COUNT
+from glm_kvplan.weights.estimate import WEIGHT_FLAGS
 
-_WEIGHT_FLAGS = ("mm_enable_dp_encoder", "enable_dp_lm_head", "moe_runner_backend")
 _ROLES = ("start", "alone", "memory", "workload")
 
 Row = tuple[Any, ...]
@@ -143,7 +143,7 @@ class Sweep:
             plan = given.plan(**flags, **dict.fromkeys(self._names["alone"]))
         except KvplanError as error:
             return _refused(error)
-        weights = (site[1], plan.weight_format.format, *(plan.flags.get(name) for name in _WEIGHT_FLAGS))
+        weights = (site[1], plan.weight_format.format, *(plan.flags.get(name) for name in WEIGHT_FLAGS))
         return Start(plan, site, weights)
 
     def _deployment(self, start: Start, alone: _Key) -> Deployment | Refused:

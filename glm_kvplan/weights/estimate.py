@@ -1,7 +1,8 @@
 """Weight bytes of one rank after load, from the published checkpoint's tensors and the parallel layout."""
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.parallel import stages_of
@@ -12,6 +13,7 @@ from glm_kvplan.weights.checkpoints import find_checkpoint
 from glm_kvplan.weights.manifest import WeightKind, load_manifest, mismatch
 
 VOCABULARY_PADDING = 64
+WEIGHT_FLAGS = ("language_only", "mm_enable_dp_encoder", "enable_dp_lm_head", "moe_runner_backend")
 # DeepGEMM on SM100 stores one UE8M0 scale for a row's 128 columns, four to an int32, where the checkpoint has one
 # F32 for 128 rows and 128 columns (layers/quantization/fp8_utils.py:2147-2310 at 0.5.23).
 RELAID_SCALE_GROWTH = 32
@@ -58,6 +60,16 @@ class WeightEstimate(NamedTuple):
         return totals.index(max(totals))
 
 
+def weight_options(flags: Mapping[str, object]) -> dict[str, Any]:
+    """What the launch flags say of the weights, as keywords of `estimate_weights`. WEIGHT_FLAGS are the ones read."""
+    return {
+        "vision": False if flags.get("language_only") else None,  # models/glm5_next.py:1295 at 0.5.21: not built
+        "dp_encoder": bool(flags.get("mm_enable_dp_encoder")),
+        "dp_lm_head": bool(flags.get("enable_dp_lm_head")),
+        "moe_runner_backend": str(flags.get("moe_runner_backend", "auto")),
+    }
+
+
 def estimate_weights(
     geometry: Geometry,
     deployment: Deployment,
@@ -73,8 +85,8 @@ def estimate_weights(
     """Bytes of target and draft weights a rank, for each pipeline stage.
 
     `checkpoint` is a name of CHECKPOINTS. `draft_bf16` says that the MTP layer is BF16 (None: as the format usually
-    ships). `vision` None follows `deployment.multimodal` (--language-only drops the tower). `dp_encoder` and
-    `dp_lm_head` are --mm-enable-dp-encoder and --enable-dp-lm-head.
+    ships). `vision` None follows `deployment.multimodal`; False leaves the tower out. `dp_encoder` and
+    `dp_lm_head` are --mm-enable-dp-encoder and --enable-dp-lm-head (see `weight_options`).
 
     Raises InputError for an unknown format and for a model whose shapes are not the published ones.
     Source: models/glm5_next.py, models/deepseek_v2.py, models/deepseek_nextn.py at 0.5.23.

@@ -37,6 +37,23 @@ def unwired_pools(a: Arguments, site: Site) -> None:
         )
 
 
+_NOT_PLANNED = {
+    "json_model_override_args": "the model's own config.json is planned: give a changed one with --model",
+    "speculative_draft_kv_cache_dtype": "the draft's rows are planned in the target's type",
+    "speculative_draft_model_quantization": "the draft's weights are estimated in the checkpoint's own format",
+    "enable_int8_mamba_checkpoint": "its pool (two slots a state slot, or --int8-mamba-ckpt-size) is not planned",
+    "int8_mamba_ckpt_size": "the int8 checkpoint pool is not planned",
+    "cpu_offload_gb": "weights moved to the host are not taken off the estimate: give --weights-gib",
+}
+
+
+def unread_flags(a: Arguments, site: Site) -> None:
+    """Warn of flags that change bytes in a way that is not planned."""
+    for name, consequence in _NOT_PLANNED.items():
+        if a.given.get(name):
+            a.warnings.append(f"--{name.replace('_', '-')}: {consequence}")
+
+
 def _hisparse(a: Arguments, site: Site) -> None:
     source = "arg_groups/hisparse_hook.py:100-141 at 0.5.21"
     if not a.disable_radix_cache:
