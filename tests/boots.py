@@ -1,4 +1,4 @@
-"""The boots of tests/data/logs for the tests of `reconcile`."""
+"""The boots of tests/data/logs for the tests of the log reader and of `reconcile`."""
 
 import os
 import threading
@@ -9,17 +9,32 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from glm_kvplan.bootlog.boot import Boot
 from glm_kvplan.bootlog.reader import read_log
 from glm_kvplan.bootlog.reconcile import Given, Reconciliation, reconcile
 from glm_kvplan.bootlog.stream import read_file
 
 LOGS = Path(__file__).parent / "data" / "logs"
+FRAC80 = LOGS / "b200x4-mtp6-frac80.log"
 SECRETS = ("sk-live-0123456789abcdef", "adm-0123456789", "hunter2", "wm-secret-77")
+
+
+def boots_of(path: Path) -> list[Boot]:
+    return read_log(read_file(str(path)))
+
+
+def plain_lines(path: Path) -> list[str]:
+    """The engine's own lines of the docker compose log."""
+    return [line.partition("\x1b[0m")[2] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def facts(boot: Boot) -> tuple[object, ...]:
+    return boot.arguments, boot.ranks
 
 
 def held(name: str, given: Given | None = None) -> Reconciliation:
     """A log of tests/data/logs against the plan."""
-    return reconcile(read_log(read_file(str(LOGS / f"{name}.log")))[-1], given or Given())
+    return reconcile(boots_of(LOGS / f"{name}.log")[-1], given or Given())
 
 
 def edited(name: str, *edits: tuple[str, str]) -> Reconciliation:

@@ -7,34 +7,16 @@ from pathlib import Path
 from time import process_time
 
 import pytest
+from boots import FRAC80, LOGS, SECRETS, boots_of, facts, plain_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glm_kvplan.bootlog.boot import Boot, Rank, logged_memory
+from glm_kvplan.bootlog.boot import Rank, logged_memory
 from glm_kvplan.bootlog.lines import SHAPES
 from glm_kvplan.bootlog.reader import read_log
 from glm_kvplan.bootlog.releases import possible
 from glm_kvplan.bootlog.server_args import KEPT, parse
-from glm_kvplan.bootlog.stream import read_file
 from glm_kvplan.errors import InputError
-
-LOGS = Path(__file__).parent / "data" / "logs"
-FRAC80 = LOGS / "b200x4-mtp6-frac80.log"
-SECRETS = ("sk-live-0123456789abcdef", "adm-0123456789", "hunter2", "wm-secret-77")
-
-
-def boots_of(path: Path) -> list[Boot]:
-    return read_log(read_file(str(path)))
-
-
-def plain_lines(path: Path) -> list[str]:
-    """The engine's own lines of the docker compose log."""
-    return [line.partition("\x1b[0m")[2] for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def facts(boot: Boot) -> tuple[object, ...]:
-    return boot.arguments, boot.ranks
-
 
 EXPECTED = boots_of(FRAC80)[0]
 

@@ -8,28 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from boots import FRAC80, LOGS, boots_of, facts, plain_lines
 
-from glm_kvplan.bootlog.boot import Boot, Rank
+from glm_kvplan.bootlog.boot import Rank
 from glm_kvplan.bootlog.reader import read_log
 from glm_kvplan.bootlog.stream import read_file
 from glm_kvplan.errors import InputError
-
-LOGS = Path(__file__).parent / "data" / "logs"
-FRAC80 = LOGS / "b200x4-mtp6-frac80.log"
-
-
-def boots_of(path: Path) -> list[Boot]:
-    return read_log(read_file(str(path)))
-
-
-def plain_lines(path: Path) -> list[str]:
-    """The engine's own lines of the docker compose log."""
-    return [line.partition("\x1b[0m")[2] for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def facts(boot: Boot) -> tuple[object, ...]:
-    return boot.arguments, boot.ranks
-
 
 EXPECTED = boots_of(FRAC80)[0]
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_host import B200_SIZES, B200_TP4_MTP
 
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile, releases
@@ -22,16 +23,6 @@ from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 GEOMETRY = bundled_geometry()
-B200_TP4_MTP = Deployment(
-    tp_size=4,
-    linear_attn_tp_size=4,
-    kv_layout="fp8_raw",
-    speculative_algorithm="EAGLE",
-    speculative_num_draft_tokens=4,
-    max_draft_tokens=4,
-    enable_hierarchical_cache=True,
-)
-B200_SIZES = PoolSizes(8_563_520, 706, 48)
 
 
 def dynamo() -> Deployment:
