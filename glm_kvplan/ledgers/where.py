@@ -68,7 +68,7 @@ def _outliving(deployment: Deployment, profile: EngineProfile) -> Iterator[Locat
         "one slot a checkpoint; a hit loads exactly one" if host else off,
         "mem_cache/pool_host/mamba.py:74-123 at 0.5.21",
     )
-    if not deployment.speculative:
+    if not deployment.eagle:  # another draft's pools are its own model's, which is not planned
         return
     yield Location(
         "draft_kv",
@@ -94,8 +94,8 @@ def _outliving(deployment: Deployment, profile: EngineProfile) -> Iterator[Locat
 
 def _of_running_requests(deployment: Deployment, profile: EngineProfile) -> Iterator[Location]:
     """What the tree never points at."""
-    drafts = deployment.speculative
-    if drafts and (deployment.disaggregation_mode != "prefill" or deployment.enable_pd_role_switch):
+    drafts = deployment.eagle
+    if deployment.speculative and (deployment.disaggregation_mode != "prefill" or deployment.enable_pd_role_switch):
         yield Location(
             "verify_snapshot",
             "Verify snapshots",
