@@ -8,7 +8,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 KB, MB, GB = 10**3, 10**6, 10**9
 
 _COUNT = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kKmM]?)")
-_COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}
+COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}  # people mean binary thousands of tokens
 LARGEST_COUNT = 1 << 48
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|KiB|MB|MiB|GB|GiB|B|)")
@@ -21,7 +21,7 @@ def parse_count(text: str, name: str) -> int:
     if match is None:
         raise InputError(f"{name}: {text[:60]!r} is not a count; write a whole number such as 131072 or 128k")
     number, suffix = match.groups()
-    factor = _COUNT_FACTOR[suffix.lower()]
+    factor = COUNT_FACTOR[suffix.lower()]
     value = int(number) * factor if "." not in number else float(number) * factor
     if value != int(value):
         raise InputError(f"{name}: {text!r} is not a whole number")

@@ -14,6 +14,7 @@ from glm_kvplan.engine.profile import releases
 from glm_kvplan.errors import InputError
 from glm_kvplan.explain import topics
 from glm_kvplan.explain.topic import Explanation, Ground
+from glm_kvplan.explain.where import places
 from glm_kvplan.report.console import console
 
 NUMBERS = tomllib.loads((Path(__file__).parent / "data" / "article.toml").read_text(encoding="utf-8"))["number"]
@@ -166,7 +167,7 @@ def test_formulas_hold(topic: str, flags: dict[str, object]) -> None:
 
 
 def test_map() -> None:
-    found = topics.places(ground(enable_hierarchical_cache=True, **SCALED))
+    found = places(ground(enable_hierarchical_cache=True, **SCALED))
     assert {place.location.name: (place.unit_bytes, place.unit) for place in found} == {
         "latent_kv": (5808, "token"),
         "indexer": (1452, "token"),
@@ -180,10 +181,10 @@ def test_map() -> None:
 
 def test_map_prices_the_draft() -> None:
     found = ground(tp_size=4, speculative_algorithm="EAGLE", **RAW)
-    prices = {place.location.name: place.unit_bytes for place in topics.places(found)}
+    prices = {place.location.name: place.unit_bytes for place in places(found)}
     assert (prices["draft_kv"], prices["draft_indexer"]) == (512, 132)
     assert prices["compress_tail"] == (11 + 1) * 2 * (4 + 4) * 128 * 2
-    assert sum(place.nbytes for place in topics.places(found)) > 0.99 * found.answer.largest.attribution.allocated
+    assert sum(place.nbytes for place in places(found)) > 0.99 * found.answer.largest.attribution.allocated
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
@@ -211,8 +212,8 @@ def test_list_json_and_unknown_topics(capsys: pytest.CaptureFixture[str]) -> Non
     code, out, _ = run(capsys)
     assert code == 0 and [line.split()[0] for line in out.splitlines()] == list(topics.TITLES)
     assert json.loads(run(capsys, "--json")[1])["topics"] == topics.TITLES
-    places = json.loads(run(capsys, "where", "--json")[1])["places"]
-    assert [place["bytes_per_unit"] for place in places if place["name"] == "latent_kv"] == [11_264]
+    shown = json.loads(run(capsys, "where", "--json")[1])["places"]
+    assert [place["bytes_per_unit"] for place in shown if place["name"] == "latent_kv"] == [11_264]
     shown = json.loads(run(capsys, "slot", "--json", "--tp-size", "8")[1])
     assert [figure["value"] for figure in shown["figures"]] == [5 * 18_452_480, 18_452_480]
     code, _, err = run(capsys, "slots")

@@ -7,6 +7,7 @@ import typer
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
 from glm_kvplan.explain import topics
+from glm_kvplan.explain.where import places
 from glm_kvplan.planner import Plan
 
 
@@ -37,7 +38,7 @@ def explain(
         if topic is None:
             print_json(explain_json.topics_document(topics.TITLES))
         elif topic == topics.WHERE:
-            print_json(explain_json.where_document(plan, topics.places(found)))
+            print_json(explain_json.where_document(plan, places(found)))
         else:
             print_json(explain_json.document(plan, topic, topics.explain(found, topic)))
         return
@@ -46,6 +47,6 @@ def explain(
     if topic is None:
         explain_text.render_topics(topics.TITLES)
     elif topic == topics.WHERE:
-        explain_text.render_where(plan, topics.places(found))
+        explain_text.render_where(plan, places(found))
     else:
         explain_text.render(plan, topics.explain(found, topic))

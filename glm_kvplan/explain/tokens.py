@@ -56,7 +56,7 @@ def token(ground: Ground) -> Explanation:
         for ledger in ledgers.values()
         if ledger.account.unit == "token"
     )
-    tokens = ground.answer.need.tokens // ground.answer.need.running_requests
+    tokens = ground.answer.request_tokens
     state = ledgers["kda_state"].bytes_per_unit * deployment.slots_per_request
     rows = ground.token_bytes * tokens
     return Explanation(

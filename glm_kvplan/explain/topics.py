@@ -5,11 +5,8 @@ from collections.abc import Callable
 from glm_kvplan.errors import InputError
 from glm_kvplan.explain import state, tokens
 from glm_kvplan.explain.topic import Explanation, Ground
-from glm_kvplan.explain.where import places
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.estimate import Workload, estimate
-
-__all__ = ["TITLES", "TOPICS", "WHERE", "check_topic", "explain", "ground", "places"]
 
 WHERE = "where"
 

@@ -6,7 +6,7 @@ from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.setup import Setup
 from glm_kvplan.sizing.split import best_split
-from glm_kvplan.sizing.workload import Contexts, Demand, Served, served
+from glm_kvplan.sizing.workload import Demand, Served, contexts, served
 
 SHORTEST = 1024
 STEPS_PER_DOUBLING = 8
@@ -60,6 +60,6 @@ def fits(plan: Plan, answer: Boot, demand: Demand) -> Served:
 
 
 def _point(plan: Plan, answer: Boot, setup: Setup, context: int, checkpoints: int) -> FrontierPoint:
-    demand = Demand(Contexts((context,), (1,)), MOST, checkpoints)
+    demand = Demand(contexts([(context, 1)]), MOST, checkpoints)
     now = fits(plan, answer, demand)
     return FrontierPoint(context, now.requests, now.limit, best_split(setup, demand).served.requests)

@@ -6,7 +6,7 @@ from glm_kvplan.sizing.advice import Advice
 from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.setup import Setup
 from glm_kvplan.sizing.solver import Solution
-from glm_kvplan.sizing.split import DEFAULT_RATIO, requests_wanted, slots_needed
+from glm_kvplan.sizing.split import DEFAULT_RATIO, requests_wanted, slots_needed, tokens_of
 from glm_kvplan.sizing.workload import Demand
 
 RATIOS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)
@@ -50,10 +50,8 @@ def ratio_curve(answer: Boot, setup: Setup, demand: Demand, advice: Advice | Non
 
 def needs(setup: Setup, demand: Demand) -> tuple[int, int]:
     """Tokens and state slots the busiest worker needs for its share of the demand."""
-    deployment = setup.deployment
     requests = requests_wanted(setup, demand)
-    tokens = demand.contexts.tokens(requests, deployment.page_size, deployment.decode_reserve)
-    return tokens, slots_needed(setup, demand, requests)
+    return tokens_of(setup, demand, requests), slots_needed(setup, demand, requests)
 
 
 def _at(setup: Setup, ratio: float) -> RatioPoint | None:

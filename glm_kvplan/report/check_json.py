@@ -36,7 +36,7 @@ def _file(one: Checked) -> dict[str, Any]:
     if one.answer is not None and one.answer.failure is None:
         answer = one.answer
         found["sizes"] = answer.solution.sizes._asdict()
-        found["certainty"] = "derived" if answer.budget.how == "measured" else "estimated"
+        found["certainty"] = answer.budget.certainty
     return found
 
 

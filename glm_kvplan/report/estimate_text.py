@@ -103,11 +103,8 @@ def _ledger_lines(answer: Estimate, rank: RankEstimate) -> list[str]:
 def _request_line(plan: Plan, rank: RankEstimate, answer: Estimate) -> Text:
     """One request of the workload: its tokens, its state slots, its rows."""
     deployment = plan.deployment
-    tokens = answer.need.tokens // answer.need.running_requests
-    units = {"token": tokens, "state slot": deployment.slots_per_request, "request row": 1}
-    cost = dict.fromkeys(units, 0)
-    for ledger in rank.ledgers:
-        cost[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
+    tokens = answer.request_tokens
+    cost = rank.request_bytes(tokens)
     return Text(
         f"\none request on a rank: {decimal(sum(cost.values()))}"
         f" = {decimal(cost['token'])} for {count(tokens, 'token')}"

@@ -26,7 +26,7 @@ def document(plan: Plan, answer: Boot, priced: list[Price] | None) -> dict[str, 
         "span": [None if sizes is None else sizes._asdict() for sizes in answer.span],
         "steps": {name: value for name, value in solution._asdict().items() if name not in ("costs", "failure")},
         "costs": solution.costs._asdict(),
-        "certainty": "derived" if answer.budget.how == "measured" else "estimated",
+        "certainty": answer.budget.certainty,
         "failure": None,
         "remedies": [remedy._asdict() for remedy in answer.remedies],
     }

@@ -41,7 +41,7 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     if answer.failure is not None:
         _refusal(answer)
         return
-    estimated = answer.budget.how != "measured"
+    estimated = answer.budget.certainty == "estimated"
     out.print()
     for name, position in (("max_total_num_tokens", 0), ("max_mamba_cache_size", 1), ("max_running_requests", 2)):
         out.print(_size_line(name, answer, position))

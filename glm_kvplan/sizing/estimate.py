@@ -51,6 +51,14 @@ class RankEstimate:
     def tensors(self) -> tuple[TensorSpec, ...]:
         return tensor_specs(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
 
+    def request_bytes(self, tokens: int) -> dict[str, int]:
+        """Bytes of one request of `tokens` tokens, by the unit they are paid in: token, state slot, request row."""
+        units = {"token": tokens, "state slot": self.plan.deployment.slots_per_request, "request row": 1}
+        found = dict.fromkeys(units, 0)
+        for ledger in self.ledgers:
+            found[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
+        return found
+
     @cached_property
     def attribution(self) -> Attribution:
         return attribution(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
@@ -71,6 +79,11 @@ class Estimate(NamedTuple):
         if len(self.stages) == 1:
             return self.stages[0]
         return max(self.stages, key=lambda rank: rank.attribution.allocated)
+
+    @property
+    def request_tokens(self) -> int:
+        """Tokens of one request of the workload, in whole pages."""
+        return self.need.tokens // self.need.running_requests
 
     @property
     def ranks(self) -> int:

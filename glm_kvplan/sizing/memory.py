@@ -45,6 +45,11 @@ class MemoryBudget(NamedTuple):
     parts: tuple[MemoryPart, ...]
 
     @property
+    def certainty(self) -> str:
+        """Of what follows from it: "derived" or "estimated"."""
+        return "derived" if self.how == "measured" else "estimated"
+
+    @property
     def total_bytes(self) -> int:
         """The card's own memory, or what was free before the load where no card is named."""
         return int((self.pre_gib if self.total_gib is None else self.total_gib) * GIB)

@@ -109,7 +109,7 @@ def memory_map(
     total = budget.total_bytes
     before: list[Segment] = []
     if total != pre:
-        before.append(Segment("context and communication", total - pre, False, _sure(budget), "before the load"))
+        before.append(Segment("context and communication", total - pre, False, budget.certainty, "before the load"))
     before += _weights(budget, pre)
     pools = pool_bytes(geometry, deployment, profile, sizes, stage)
     pools[STAGING] = staging_bytes
@@ -120,7 +120,7 @@ def memory_map(
     ]
     free = total - sum(segment.nbytes for segment in segments)
     note = "for CUDA graphs, activations, the indexer's logits and images"
-    return MemoryMap(total, (*segments, Segment(FREE, free, False, _sure(budget), note)))
+    return MemoryMap(total, (*segments, Segment(FREE, free, False, budget.certainty, note)))
 
 
 def pool_bytes(
@@ -156,10 +156,6 @@ def _segment(spec: TensorSpec, layers: int, tokens: int, page_size: int) -> tupl
     return name, LISTS, 0
 
 
-def _sure(budget: MemoryBudget) -> str:
-    return "derived" if budget.how == "measured" else "estimated"
-
-
 def _weights(budget: MemoryBudget, pre: int) -> list[Segment]:
     """What loading took between the two readings: target, draft and the rest, in that order."""
     taken = pre - int(budget.available_gib * GIB)
@@ -181,7 +177,7 @@ def _weights(budget: MemoryBudget, pre: int) -> list[Segment]:
             segments.append(Segment(RETURNED, returned, True, "estimated", note))
     if rest:
         note = "allocator holes and what loading left behind"
-        segments.append(Segment("left by loading", rest, True, _sure(budget), note))
+        segments.append(Segment("left by loading", rest, True, budget.certainty, note))
     return segments
 
 

@@ -108,7 +108,7 @@ def _most_kept(setup: Setup, demand: Demand, requests: int) -> int:
         solution = setup.attempt(**split_flags(setup, requests, slots_needed(setup, demand, requests, kept)))
         if solution is None or solution.failure is not None:
             return False
-        return _tokens(setup, demand, requests + kept) <= solution.tokens
+        return tokens_of(setup, demand, requests + kept) <= solution.tokens
 
     return largest(holds, 0, MOST_KEPT)
 
@@ -120,7 +120,7 @@ def conversations_kept(split: Split, demand: Demand) -> int:
     tokens, running = split.solution.tokens, split.served.per_worker
     spare = split.solution.state_slots - slots_needed(split.setup, demand, running)
     return largest(
-        lambda kept: _tokens(split.setup, demand, running + kept) <= tokens,
+        lambda kept: tokens_of(split.setup, demand, running + kept) <= tokens,
         0,
         max(0, spare) // (1 + demand.checkpoints),
     )
@@ -130,10 +130,11 @@ def tokens_needed(split: Split, demand: Demand) -> int:
     """Tokens of one worker's pool under which its split would serve fewer requests."""
     page = split.setup.deployment.page_size
     longest = (demand.contexts.longest // page + 1) * page
-    return max(_tokens(split.setup, demand, split.served.per_worker), longest)
+    return max(tokens_of(split.setup, demand, split.served.per_worker), longest)
 
 
-def _tokens(setup: Setup, demand: Demand, requests: int) -> int:
+def tokens_of(setup: Setup, demand: Demand, requests: int) -> int:
+    """Tokens that `requests` requests of the demand's mix fill on one worker."""
     return demand.contexts.tokens(requests, setup.deployment.page_size, setup.deployment.decode_reserve)
 
 

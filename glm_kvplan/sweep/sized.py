@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.parallel import pipeline_stages
+from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.failures import refusal
 from glm_kvplan.sizing.headroom import judge
@@ -42,7 +42,7 @@ def sized(plan: Plan, deployment: Deployment, budget: MemoryBudget, prompt: int 
     """
     geometry, profile = plan.geometry, plan.profile
     pre_gib, available_gib = budget.pre_gib, budget.available_gib
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
+    stages = stages_of(geometry, deployment)
     if len(stages) == 1:
         solutions: tuple[Solution, ...] = (attempt(geometry, deployment, profile, pre_gib, available_gib),)
     else:
@@ -87,7 +87,7 @@ def sized(plan: Plan, deployment: Deployment, budget: MemoryBudget, prompt: int 
         needs.nbytes,
         usable / GIB,
         verdict,
-        "derived" if budget.how == "measured" else "estimated",
+        budget.certainty,
         deployment.world_size * deployment.replicas,
     )
     return Sized(results, deployment, solution.sizes, requests_bound_by)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.units import KIB, LARGEST_COUNT, MIB
+from glm_kvplan.units import COUNT_FACTOR, LARGEST_COUNT
 
 MOST_VALUES = 100_000_000
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([kKmM]?)")
-_FACTOR = {"": 1, "k": KIB, "m": MIB}
 _RANGE = re.compile(r"(?P<first>.+?)\.\.(?P<last>[^:]+)(:(?P<times>x?)(?P<step>.+))?")
 
 
@@ -79,7 +78,7 @@ def _number(text: str, where: str, suffixes: bool) -> Fraction:
     if found is None or (found[2] and not suffixes):
         example = "8k (times 1024)" if suffixes else "0.85"
         raise InputError(f"{where}: {text[:40]!r} is not a number such as {example}")
-    number = Fraction(text[: len(text) - len(found[2])]) * _FACTOR[found[2].lower()]
+    number = Fraction(text[: len(text) - len(found[2])]) * COUNT_FACTOR[found[2].lower()]
     if abs(number) > LARGEST_COUNT:
         raise InputError(f"{where}: {text[:40]!r} is out of range; numbers go up to 2**48")
     return number

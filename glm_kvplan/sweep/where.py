@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.sweep.columns import Column
-from glm_kvplan.units import KIB, MIB
+from glm_kvplan.units import COUNT_FACTOR
 
 _Read = Callable[[tuple[Any, ...]], Any]
 _TOKEN = re.compile(
     r"""\s*(?:(?P<number>-?[0-9]{1,18}(?:\.[0-9]{1,18})?[kKmM]?(?![\w.]))|(?P<name>[A-Za-z_]\w*)"""
     r"""|(?P<text>"[^"]*"|'[^']*')|(?P<sign>==|!=|<=|>=|<|>|\(|\)))"""
 )
-_FACTOR = {"k": KIB, "m": MIB}
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -158,7 +157,7 @@ class _Parser:
         elif kind == "text":
             value = text[1:-1]
         else:
-            factor = _FACTOR.get(text[-1].lower(), 1)
+            factor = COUNT_FACTOR.get(text[-1].lower(), 1)
             digits = text if factor == 1 else text[:-1]
             value = (float(digits) if "." in digits else int(digits)) * factor
         return _Value(kind, lambda row: value)
