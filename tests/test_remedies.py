@@ -1,0 +1,296 @@
+"""Remedies, prices and refusals where memory is short by a number of bytes counted by hand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from glm_kvplan.deployment.deployment import Deployment
+from glm_kvplan.engine.profile import load_profile
+from glm_kvplan.errors import RefusedError
+from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.sizing.costs import Costs
+from glm_kvplan.sizing.failures import SizingError, refusal
+from glm_kvplan.sizing.prices import Price, prices
+from glm_kvplan.sizing.remedies import remedies
+from glm_kvplan.sizing.setup import Memory, Setup, draft_flags
+from glm_kvplan.sizing.solver import size
+from glm_kvplan.units import GIB, MIB
+
+GEOMETRY = bundled_geometry()
+SLOT = 34 * (36_864 + 1_048_576)  # one state slot on each of four ranks
+PAGE = 64 * 11 * (512 + 132)  # of raw rows and their index keys
+DRAFT_PAGE = 64 * 12 * (512 + 132)
+PLAIN = Deployment(
+    tp_size=4, linear_attn_tp_size=4, kv_cache_dtype="fp8_e4m3", kv_layout="fp8_raw", mem_fraction_static=0.75,
+    multimodal=False, chunked_prefill_size=16384,
+)  # fmt: skip
+FIXED = replace(PLAIN, max_mamba_cache_size=100)
+DRAFTS = replace(
+    FIXED, speculative_algorithm="EAGLE", speculative_num_steps=7, speculative_eagle_topk=1,
+    speculative_num_draft_tokens=8, max_draft_tokens=8, max_running_requests=48,
+)  # fmt: skip
+Resolver = Callable[..., Deployment]
+
+
+def setup_of(deployment: Deployment, nbytes: float, resolver: Resolver | None = None, release: str = "0.5.21") -> Setup:
+    """A setup with `nbytes` for states and tokens: 160 GiB before the load, a quarter of which stays free."""
+    memory = Memory(160.0, 40.0 + nbytes / GIB)
+    return Setup(GEOMETRY, load_profile(release), deployment, lambda deployment: memory, resolver)
+
+
+def found(setup: Setup) -> dict[str, tuple[Any, str]]:
+    return {remedy.flag: (remedy.value, remedy.text) for remedy in remedies(setup)}
+
+
+# -- remedies ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_setup_that_starts_needs_none() -> None:
+    assert setup_of(FIXED, 101 * SLOT + PAGE).solution().sizes == (64, 100, 20)
+    assert found(setup_of(FIXED, 101 * SLOT + PAGE)) == {}
+
+
+@pytest.mark.parametrize(("nbytes", "mib"), [(101 * SLOT + PAGE - 1, 1), (101 * SLOT + PAGE - 10 * MIB - 9, 11)])
+def test_the_memory_that_is_missing(nbytes: int, mib: int) -> None:
+    setup = setup_of(FIXED, nbytes)
+    more = mib / 1024
+    value, text = found(setup)["available_gib"]
+    assert value == pytest.approx(40 + nbytes / GIB + more, abs=1e-9)
+    assert text == f"{more:.2f} GiB more left free by the weights, {value:.2f} GiB in all"
+    fraction, text = found(setup)["mem_fraction_static"]
+    assert (fraction, text) == (0.751, "--mem-fraction-static 0.751")  # a thousandth of 160 GiB is 163.8 MiB
+
+
+def test_two_thousandths_of_the_fraction() -> None:
+    setup = setup_of(FIXED, 101 * SLOT + PAGE - 200 * MIB)
+    assert found(setup)["mem_fraction_static"] == (0.752, "--mem-fraction-static 0.752")
+
+
+def test_slots_that_fit() -> None:
+    short = setup_of(FIXED, 91 * SLOT + PAGE)
+    assert found(short)["max_mamba_cache_size"] == (90, "--max-mamba-cache-size 90")
+    workers = replace(FIXED, attn_dp_size=2, linear_attn_tp_size=2, max_mamba_cache_size=200)
+    assert found(setup_of(workers, 2 * 91 * SLOT + PAGE))["max_mamba_cache_size"] == (
+        180, "--max-mamba-cache-size 180",
+    )  # fmt: skip
+    assert "max_mamba_cache_size" not in found(setup_of(FIXED, 6 * SLOT + PAGE - 1))  # five are one request's
+    assert found(setup_of(FIXED, 6 * SLOT + PAGE))["max_mamba_cache_size"][0] == 5
+    few = replace(FIXED, max_mamba_cache_size=3)
+    assert found(setup_of(few, 50 * SLOT)) == {"max_mamba_cache_size": (5, "--max-mamba-cache-size 5")}
+
+
+def test_requests_that_fit() -> None:
+    """101 slots, and eight snapshots of one more than the requests; at most 20 by the slots."""
+    setup = setup_of(DRAFTS, (101 + 8 * 18) * SLOT + DRAFT_PAGE)
+    assert found(setup)["max_running_requests"] == (17, "--max-running-requests 17")
+    least = setup_of(DRAFTS, (101 + 8 * 2) * SLOT + DRAFT_PAGE)
+    assert found(least)["max_running_requests"][0] == 1
+    assert "max_running_requests" not in found(setup_of(DRAFTS, (101 + 8 * 2) * SLOT + DRAFT_PAGE - 1))
+    workers = replace(DRAFTS, attn_dp_size=2, linear_attn_tp_size=2, max_mamba_cache_size=200, max_running_requests=96)
+    twice = setup_of(workers, 2 * (101 + 8 * 18) * SLOT + DRAFT_PAGE)
+    assert found(twice)["max_running_requests"] == (34, "--max-running-requests 34")
+    none = replace(workers, max_running_requests=1)
+    assert found(setup_of(none, 500 * SLOT))["max_running_requests"] == (2, "--max-running-requests 2")
+
+
+@pytest.mark.parametrize("drafts", [2, 5, 6, 7])
+def test_drafts_that_fit(drafts: int) -> None:
+    setup = setup_of(DRAFTS, (101 + 21 * drafts) * SLOT + DRAFT_PAGE)
+    steps = drafts - 1
+    assert found(setup)["speculative_num_draft_tokens"] == (
+        drafts,
+        f"--speculative-num-steps {steps} --speculative-eagle-topk 1 --speculative-num-draft-tokens {drafts}",
+    )
+    assert draft_flags(drafts) == {
+        "speculative_num_steps": steps, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": drafts,
+    }  # fmt: skip
+
+
+def test_no_speculation_where_no_number_of_drafts_fits() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def resolver(**changes: Any) -> Deployment:
+        asked.append(changes)
+        if "speculative_algorithm" not in changes:
+            raise RefusedError("not here")
+        return FIXED
+
+    setup = setup_of(DRAFTS, (101 + 21) * SLOT + DRAFT_PAGE, resolver)
+    assert found(setup)["speculative_algorithm"] == ("none", "no speculation (leave --speculative-algorithm out)")
+    drafts = [changes["speculative_num_draft_tokens"] for changes in asked if changes.get("speculative_eagle_topk")]
+    assert drafts == [7, 6, 5, 4, 3, 2]
+    flags = ("speculative_algorithm", "speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
+    assert dict.fromkeys(flags) in asked
+    asked.clear()
+    found(setup_of(replace(FIXED, speculative_num_draft_tokens=8), 50 * SLOT, resolver))
+    assert not any("speculative_algorithm" in changes for changes in asked)
+
+
+def test_the_nearest_ratio() -> None:
+    """The first slot takes two, so of 3.5 slots a ratio of 1.34 gives its share two of them, and 1.33 does not."""
+    ratio = replace(PLAIN, mamba_full_memory_ratio=0.9, disable_radix_cache=True)
+    setup = setup_of(ratio, 3.5 * SLOT)
+    assert setup.solution().failure == "no_state_slots"
+    assert found(setup)["mamba_full_memory_ratio"] == (1.34, "--mamba-full-memory-ratio 1.34")
+    low = setup_of(replace(ratio, mamba_full_memory_ratio=0.1), 10.01 * SLOT)  # a fifth of it is two
+    assert found(low)["mamba_full_memory_ratio"] == (0.25, "--mamba-full-memory-ratio 0.25")
+    ten = setup_of(ratio, 2.2001 * SLOT)
+    assert found(ten)["mamba_full_memory_ratio"][0] == 10.0
+    assert "mamba_full_memory_ratio" not in found(setup_of(ratio, 2.19 * SLOT))
+    assert "mamba_full_memory_ratio" not in found(setup_of(FIXED, 91 * SLOT))
+
+
+def test_a_cap_under_a_page() -> None:
+    memory = 101 * SLOT + 10 * PAGE
+    assert found(setup_of(replace(FIXED, max_total_tokens=63), memory)) == {
+        "max_total_tokens": (64, "--max-total-tokens 64")
+    }
+    assert "max_total_tokens" not in found(setup_of(replace(FIXED, max_total_tokens=64), 101 * SLOT))
+    assert "max_total_tokens" not in found(setup_of(replace(FIXED, max_mamba_cache_size=3), memory))
+
+
+def test_dtypes_and_rings() -> None:
+    """bf16 states take 36,864 + 524,288 a layer. Rings take the snapshots' place."""
+    half = 34 * (36_864 + 524_288)
+    assert found(setup_of(FIXED, 101 * half + PAGE))["mamba_ssm_dtype"] == ("bfloat16", "--mamba-ssm-dtype bfloat16")
+    assert "mamba_ssm_dtype" not in found(setup_of(FIXED, 101 * half + PAGE - 1))
+    rings = found(setup_of(DRAFTS, 150 * SLOT))["enable_linear_replayssm_spec"]
+    assert rings == (True, "--enable-linear-replayssm-spec")
+    assert "enable_linear_replayssm_spec" not in found(setup_of(DRAFTS, 150 * SLOT, release="0.5.20"))
+    on = replace(DRAFTS, enable_linear_replayssm_spec=True)
+    assert not setup_of(on, 0).may_replay and setup_of(DRAFTS, 0).may_replay and not setup_of(FIXED, 0).may_replay
+
+
+def test_knobs_the_resolver_turns() -> None:
+    wide = replace(FIXED, kv_layout="bf16", kv_cache_dtype="bfloat16")
+
+    def resolver(**changes: Any) -> Deployment:
+        if changes == {"kv_cache_dtype": "fp8_e4m3"}:
+            return FIXED
+        if changes == {"tp_size": 8}:
+            return replace(wide, tp_size=8, linear_attn_tp_size=8)
+        raise RefusedError("not here")
+
+    setup = setup_of(wide, 101 * SLOT + PAGE, resolver)
+    assert found(setup)["kv_cache_dtype"] == ("fp8_e4m3", "--kv-cache-dtype fp8_e4m3")
+    assert found(setup)["tp_size"] == (8, "--tp-size 8")
+    assert "kv_cache_dtype" not in found(setup_of(FIXED, 91 * SLOT, resolver))
+    assert "tp_size" not in found(setup_of(FIXED, 91 * SLOT))
+
+
+@pytest.mark.parametrize(("chunk", "most", "value"), [(8192, 2048, 4096), (256, 64, 128), (192, 64, None)])
+def test_smaller_chunks_raise_the_fraction(chunk: int, most: int, value: int | None) -> None:
+    """Two workers: the chunk is halved until the resolver's fraction rises, down to a page."""
+    short = replace(FIXED, attn_dp_size=2, linear_attn_tp_size=2, max_mamba_cache_size=200, chunked_prefill_size=chunk)
+
+    def resolver(chunked_prefill_size: int = 0, **changes: Any) -> Deployment:
+        assert isinstance(chunked_prefill_size, int)
+        if changes or not chunked_prefill_size:
+            raise RefusedError("not here")
+        fraction = 0.76 if 64 <= chunked_prefill_size // 2 <= most else 0.75
+        return replace(short, mem_fraction_static=fraction, chunked_prefill_size=chunked_prefill_size // 2)
+
+    answer = found(setup_of(short, 2 * 101 * SLOT, resolver)).get("chunked_prefill_size")
+    assert answer == (None if value is None else (value, f"--chunked-prefill-size {value}"))
+
+
+# -- prices ------------------------------------------------------------------------------------------------------------
+
+
+def priced(setup: Setup) -> dict[str, Price]:
+    return {price.knob: price for price in prices(setup)}
+
+
+def test_every_turn_is_named_as_typed() -> None:
+    setup = setup_of(DRAFTS, 500 * SLOT)
+    assert [(price.knob, price.before, price.after) for price in prices(setup)] == [
+        ("mem_fraction_static", "0.75", "0.76"),
+        ("max_running_requests with its state slots", "20", "21"),
+        ("speculative_num_draft_tokens", "8", "9"),
+        ("max_mamba_cache_size", "100", "101"),
+        ("mamba_ssm_dtype", "float32", "bfloat16"),
+        ("enable_linear_replayssm_spec", "off", "on"),
+        ("context_length", "1048576", "1047552"),
+    ]
+    assert "context_length" in priced(setup_of(replace(FIXED, context_length=1024), 500 * SLOT))
+    short = priced(setup_of(replace(FIXED, context_length=2048), 500 * SLOT))["context_length"]
+    assert (short.before, short.after) == ("2048", "3072")
+    assert "mem_fraction_static" not in priced(setup_of(replace(FIXED, mem_fraction_static=0.99), 500 * SLOT))
+    with pytest.raises(SizingError):
+        prices(setup_of(FIXED, 5 * SLOT))
+
+
+def test_a_draft_token_costs_a_snapshot_of_each_request() -> None:
+    """21 snapshots: 21 slots' bytes of tokens fewer, within a page."""
+    price = priced(setup_of(DRAFTS, 500 * SLOT))["speculative_num_draft_tokens"]
+    assert (price.slots, price.requests, price.total_requests, price.failure) == (0, 0, 0, None)
+    assert abs(price.tokens * DRAFT_PAGE // 64 + 21 * SLOT) <= DRAFT_PAGE
+
+
+def test_prices_of_workers() -> None:
+    """Slots and requests are typed for both workers and priced for one; requests of all workers stand beside."""
+    workers = replace(FIXED, attn_dp_size=2, linear_attn_tp_size=2, max_mamba_cache_size=200, max_running_requests=20)
+    setup = setup_of(workers, 500 * SLOT)
+    slot, request = priced(setup)["max_mamba_cache_size"], priced(setup)["max_running_requests"]
+    assert (slot.before, slot.after, slot.slots, slot.total_requests) == ("200", "202", 1, 0)
+    assert (request.before, request.after, request.requests, request.total_requests) == ("20", "22", 1, 2)
+    full = priced(setup_of(replace(workers, max_running_requests=40), 500 * SLOT))
+    both = full["max_running_requests with its state slots"]
+    assert (both.before, both.after, both.slots, both.requests, both.total_requests) == ("40", "42", 5, 1, 2)
+
+    def resolver(**changes: Any) -> Deployment:
+        if changes != {"dp_size": 4, "enable_dp_attention": True}:
+            raise RefusedError("not here")
+        return replace(workers, attn_dp_size=4, linear_attn_tp_size=1)
+
+    wider = priced(setup_of(workers, 500 * SLOT, resolver))["dp_size"]
+    assert (wider.before, wider.after) == ("2", "4")
+    assert (wider.slots, wider.requests, wider.total_requests) == (-50, -5, 0)  # 10 a worker of two, 5 of four
+
+
+def test_a_turn_that_does_not_start_has_no_deltas() -> None:
+    price = priced(setup_of(FIXED, 101 * SLOT + PAGE))["max_mamba_cache_size"]
+    assert price == Price("max_mamba_cache_size", "100", "101", 0, 0, 0, 0, 0, "no_token_memory")
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+COSTS = Costs(
+    cell_bytes=1024, target_bytes=1024, index_bytes=0, slot_bytes=GIB, ring_bytes=GIB // 2, slots_per_request=5,
+    snapshot_drafts=0, state_slots=None, state_ratio=1.0, page_size=64, max_total_tokens=None, no_cell_tokens=1 << 20,
+    context_length=1 << 20, requests=None, mem_fraction_static=1.0, reserve_gib=0.0,
+)  # fmt: skip
+
+
+def refused(available: float, **changes: Any) -> SizingError:
+    return refusal(size(COSTS._replace(**changes), 0.0, available))
+
+
+def test_refusals_count_what_is_missing() -> None:
+    """The first slot takes two of a GiB and a half; half of 4 GiB are the states'."""
+    slots = refused(4.0)
+    assert (slots.kind, slots.missing_bytes) == ("no_state_slots", GIB)
+    assert "(2.00 GiB) holds no state slot (the first costs 3.00 GiB)" in str(slots) and "; 1 GiB short" in str(slots)
+    hair = refused(3.5 / GIB, slot_bytes=1, ring_bytes=0)
+    assert (hair.kind, hair.missing_bytes) == ("no_state_slots", 1)  # three quarters of a byte
+    assert refused(4.0, state_slots=0).missing_bytes == 0
+    tokens = refused(2.5, state_slots=2, ring_bytes=0)
+    assert (tokens.kind, tokens.missing_bytes) == ("no_token_memory", GIB // 2)
+    assert "the slack 0.00 GiB at mem_fraction_static 1, 2 state slots" in str(tokens)
+    assert refused(3.0, state_slots=2, ring_bytes=0).missing_bytes == 1  # nothing is left: a byte is missing
+    page = refused(3.0 + 30_000 / GIB, state_slots=2, ring_bytes=0)
+    assert (page.kind, page.missing_bytes) == ("no_tokens", 65_536 - 30_000)
+    assert "30000 bytes do not hold one page of 64 tokens (1024 bytes each)" in str(page)
+    cap = refused(9.0, state_slots=2, ring_bytes=0, max_total_tokens=63)
+    assert (cap.kind, cap.missing_bytes) == ("no_tokens", 0)
+    assert "max_total_tokens 63 is under one page of 64 tokens" in str(cap)
+    requests = refused(20.0, state_slots=3)
+    assert (requests.kind, requests.missing_bytes) == ("no_requests", 2 * (GIB + GIB // 2))
+    assert "3 state slots serve no request: one takes 5" in str(requests)
+    none = refused(20.0, state_slots=9, requests=0)
+    assert (none.kind, none.missing_bytes) == ("no_requests", 0) and "max_running_requests is under one" in str(none)
+    one = refused(20.0, state_slots=3, requests=1)
+    assert one.missing_bytes == 2 * (GIB + GIB // 2)
+    assert SizingError("no_tokens", "why", "where").missing_bytes == 0
