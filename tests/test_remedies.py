@@ -8,7 +8,7 @@ import pytest
 
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile
-from glm_kvplan.errors import RefusedError
+from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.sizing.costs import Costs
 from glm_kvplan.sizing.failures import SizingError, refusal
@@ -36,8 +36,12 @@ Resolver = Callable[..., Deployment]
 
 def setup_of(deployment: Deployment, nbytes: float, resolver: Resolver | None = None, release: str = "0.5.21") -> Setup:
     """A setup with `nbytes` for states and tokens: 160 GiB before the load, a quarter of which stays free."""
-    memory = Memory(160.0, 40.0 + nbytes / GIB)
-    return Setup(GEOMETRY, load_profile(release), deployment, lambda deployment: memory, resolver)
+
+    def memory(asked: Deployment) -> Memory:
+        assert isinstance(asked, Deployment)
+        return Memory(160.0, 40.0 + nbytes / GIB)
+
+    return Setup(GEOMETRY, load_profile(release), deployment, memory, resolver)
 
 
 def found(setup: Setup) -> dict[str, tuple[Any, str]]:
@@ -77,6 +81,8 @@ def test_slots_that_fit() -> None:
     )  # fmt: skip
     assert "max_mamba_cache_size" not in found(setup_of(FIXED, 6 * SLOT + PAGE - 1))  # five are one request's
     assert found(setup_of(FIXED, 6 * SLOT + PAGE))["max_mamba_cache_size"][0] == 5
+    value = found(setup_of(replace(FIXED, max_mamba_cache_size=10**7), 91 * SLOT + PAGE))["max_mamba_cache_size"][0]
+    assert value == 90 and type(value) is int
     few = replace(FIXED, max_mamba_cache_size=3)
     assert found(setup_of(few, 50 * SLOT)) == {"max_mamba_cache_size": (5, "--max-mamba-cache-size 5")}
 
@@ -136,6 +142,8 @@ def test_the_nearest_ratio() -> None:
     assert found(setup)["mamba_full_memory_ratio"] == (1.34, "--mamba-full-memory-ratio 1.34")
     low = setup_of(replace(ratio, mamba_full_memory_ratio=0.1), 10.01 * SLOT)  # a fifth of it is two
     assert found(low)["mamba_full_memory_ratio"] == (0.25, "--mamba-full-memory-ratio 0.25")
+    near = setup_of(replace(ratio, mamba_full_memory_ratio=1.33), 3.5 * SLOT)
+    assert found(near)["mamba_full_memory_ratio"][0] == 1.34
     ten = setup_of(ratio, 2.2001 * SLOT)
     assert found(ten)["mamba_full_memory_ratio"][0] == 10.0
     assert "mamba_full_memory_ratio" not in found(setup_of(ratio, 2.19 * SLOT))
@@ -176,7 +184,9 @@ def test_knobs_the_resolver_turns() -> None:
     setup = setup_of(wide, 101 * SLOT + PAGE, resolver)
     assert found(setup)["kv_cache_dtype"] == ("fp8_e4m3", "--kv-cache-dtype fp8_e4m3")
     assert found(setup)["tp_size"] == (8, "--tp-size 8")
-    assert "kv_cache_dtype" not in found(setup_of(FIXED, 91 * SLOT, resolver))
+    assert "kv_cache_dtype" not in found(setup_of(wide, 101 * SLOT + PAGE - 1, resolver))
+    raw = replace(FIXED, max_mamba_cache_size=200)
+    assert "kv_cache_dtype" not in found(setup_of(raw, 101 * SLOT + PAGE, resolver))
     assert "tp_size" not in found(setup_of(FIXED, 91 * SLOT))
 
 
@@ -217,6 +227,14 @@ def test_every_turn_is_named_as_typed() -> None:
     assert "context_length" in priced(setup_of(replace(FIXED, context_length=1024), 500 * SLOT))
     short = priced(setup_of(replace(FIXED, context_length=2048), 500 * SLOT))["context_length"]
     assert (short.before, short.after) == ("2048", "3072")
+    model = replace(GEOMETRY, max_position_embeddings=1025)
+    for context, after in ((1_047_552, "1048576"), (1025, "1"), (1024, None)):
+        end = replace(setup_of(replace(FIXED, context_length=context), 500 * SLOT), geometry=model)
+        end = replace(end, geometry=GEOMETRY) if context > 1025 else end
+        price = priced(end).get("context_length")
+        assert (price and price.after) == after
+    plain = replace(FIXED, speculative_num_draft_tokens=8)
+    assert "speculative_num_draft_tokens" not in priced(setup_of(plain, 500 * SLOT))
     assert "mem_fraction_static" not in priced(setup_of(replace(FIXED, mem_fraction_static=0.99), 500 * SLOT))
     with pytest.raises(SizingError):
         prices(setup_of(FIXED, 5 * SLOT))
@@ -250,6 +268,26 @@ def test_prices_of_workers() -> None:
     assert (wider.slots, wider.requests, wider.total_requests) == (-50, -5, 0)  # 10 a worker of two, 5 of four
 
 
+def test_layouts_are_priced_where_the_resolver_and_the_memory_know_them() -> None:
+    def resolver(**changes: Any) -> Deployment:
+        layout = {"bfloat16": "bf16", "fp8_e4m3": "fp8_raw"}.get(changes.get("kv_cache_dtype", ""), "fp8_raw")
+        return replace(FIXED, tp_size=changes.get("tp_size", 4), kv_layout=layout)  # type: ignore[arg-type]
+
+    raw = setup_of(FIXED, 500 * SLOT, resolver)
+    wide = setup_of(replace(FIXED, kv_layout="bf16"), 500 * SLOT, resolver)
+    named = {price.knob: (price.before, price.after) for price in prices(raw)}
+    assert named["kv_cache_dtype"] == ("fp8_e4m3", "bfloat16") and named["tp_size"] == ("4", "8")
+    assert priced(raw)["kv_cache_dtype"].tokens < 0 < priced(wide)["kv_cache_dtype"].tokens
+    assert (priced(wide)["kv_cache_dtype"].before, priced(wide)["kv_cache_dtype"].after) == ("bfloat16", "fp8_e4m3")
+
+    def memory(deployment: Deployment) -> Memory:
+        if deployment.tp_size == 8:
+            raise InputError("unknown")
+        return Memory(160.0, 40.0 + 500 * SLOT / GIB)
+
+    assert "tp_size" not in priced(replace(raw, memory=memory))
+
+
 def test_a_turn_that_does_not_start_has_no_deltas() -> None:
     price = priced(setup_of(FIXED, 101 * SLOT + PAGE))["max_mamba_cache_size"]
     assert price == Price("max_mamba_cache_size", "100", "101", 0, 0, 0, 0, 0, "no_token_memory")
@@ -273,6 +311,12 @@ def test_refusals_count_what_is_missing() -> None:
     slots = refused(4.0)
     assert (slots.kind, slots.missing_bytes) == ("no_state_slots", GIB)
     assert "(2.00 GiB) holds no state slot (the first costs 3.00 GiB)" in str(slots) and "; 1 GiB short" in str(slots)
+    assert slots.solution is not None and slots.solution.failure == "no_state_slots"
+    assert slots.source.startswith("mem_cache/kv_cache_configurator.py:")
+    drafts = refused(4.0, snapshot_drafts=4, ring_bytes=0, requests=48)  # 1 + 4 before and 1 + 4/5 for the first
+    assert (drafts.kind, drafts.missing_bytes) == ("no_state_slots", int(6.8 * GIB - 2 * GIB))
+    one_token = refused(3.0 + 1024 / GIB, state_slots=9, slot_bytes=GIB * 3 // 10, ring_bytes=0, page_size=1)
+    assert (one_token.kind, one_token.missing_bytes) == ("no_requests", 0)
     hair = refused(3.5 / GIB, slot_bytes=1, ring_bytes=0)
     assert (hair.kind, hair.missing_bytes) == ("no_state_slots", 1)  # three quarters of a byte
     assert refused(4.0, state_slots=0).missing_bytes == 0

@@ -72,7 +72,10 @@ def test_contexts_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("0.98:10", "the shares of '0.98:10' add up to 0.98, not 1"),
         ("0.5:10,0.511:20", "add up to 1.011, not 1"),
         ("0.5:10,half:20", "'half:20' is not share:length, such as 0.8:8k"),
-        ("0.5:10,20", "'' is not a count"),
+        ("0.5:10,20", "--context: '' is not a count"),
+        ("words", "--context: 'words' is not a count"),
+        (f"{'x' * 300}:8k", f"'{'x' * 60}' is not share:length"),  # nor a name that a file can have
+        (f"0.5:10,0.511:20{' ' * 99}", "add up to 1.011"),
     ):
         with pytest.raises(InputError, match=words):
             parse_contexts(text)
@@ -93,7 +96,7 @@ def histogram(tmp_path: Path, text: str, name: str = "lengths.txt") -> Contexts:
 
 def test_lines_as_people_write_them(tmp_path: Path) -> None:
     assert histogram(tmp_path, "# lengths\n\nn count\n1000,1\n  100 ; 2 \n\n100\t1 # and one more\n") == MIX
-    assert histogram(tmp_path, "\ufefftokens;requests\n1000;0.25\n100;0.75\n") == MIX
+    assert histogram(tmp_path, "\ufeff1000;0.25\n100;0.75\n") == MIX
     assert histogram(tmp_path, "1000\n100\n100\n100\n") == MIX
     assert histogram(tmp_path, "1000 1\n\n# a note\n100 3") == MIX
     assert histogram(tmp_path, '{"1000": 0.5, "100": 1.5, "7": 0}', "a.JSON") == MIX
@@ -167,6 +170,10 @@ def test_a_mix_is_held_at_full_length() -> None:
     ahead = Demand(one(121), 9)  # and twice four tokens: a third page
     assert served(ahead, drafts, PoolSizes(9 * 192, 100, 50)).requests == 9
     assert served(ahead, drafts, PoolSizes(9 * 192 - 1, 100, 50)).requests == 8
+    mixed = Demand(Contexts((121, 57), (1, 1)), 4)  # 2 x 192 and 2 x 128
+    assert served(mixed, drafts, PoolSizes(640, 100, 50)).requests == 4
+    assert served(mixed, drafts, PoolSizes(639, 100, 50)) == Served(3, 3, "tokens")
+    assert served(mixed, drafts, PoolSizes(511, 100, 50)) == Served(2, 2, "tokens")
 
 
 def test_workers_share_a_demand() -> None:
