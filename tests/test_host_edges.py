@@ -11,6 +11,7 @@ from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.ledgers.host import HostPool, state_pool
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.pools.specs import tensor_specs
 from glm_kvplan.sizing.host import (
     HostPlan,
     automatic_ratio,
@@ -90,7 +91,8 @@ def test_a_size_is_floored_to_whole_units() -> None:
 
 
 def test_device_pools_of_all_layers_and_of_stages_without_a_kind() -> None:
-    whole = DEVICES
+    whole = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES)
+    assert all(type(value) is int for value in whole)
     assert (whole.kv_layers, whole.index_layers, whole.state_layers) == (11, 11, 34)
     assert (whole.layer_state_bytes, whole.state_bytes) == (36_864 + 1_048_576, 101 * SLOT)
     assert whole.kv_bytes == (64_000 + 64) * ROW + 1001 * 11 * 8448
@@ -100,6 +102,17 @@ def test_device_pools_of_all_layers_and_of_stages_without_a_kind() -> None:
     rows = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES, range(3, 4))
     assert (rows.kv_layers, rows.state_layers, rows.layer_state_bytes, rows.state_bytes) == (1, 0, 0, 0)
     assert rows.kv_bytes == (64_000 + 64) * 512 + 1001 * 8448
+
+
+def test_rings_of_one_slot() -> None:
+    rings = replace(
+        PLAIN, speculative_algorithm="EAGLE", speculative_num_draft_tokens=4, max_draft_tokens=4,
+        enable_linear_replayssm_spec=True,
+    )  # fmt: skip
+    held = [spec for spec in tensor_specs(GEOMETRY, rings, PROFILE, SIZES) if spec.name.startswith("replayssm_")]
+    found = device_pools(GEOMETRY, rings, PROFILE, SIZES)
+    assert len(held) > 1 and found.ring_bytes * 101 == sum(spec.nbytes for spec in held)
+    assert type(found.ring_bytes) is int
 
 
 # -- a whole machine ---------------------------------------------------------------------------------------------------
@@ -125,6 +138,9 @@ def test_memory_that_is_met_exactly() -> None:
     assert (nothing.largest_ratio, nothing.largest_size) == (None, None) and not nothing.fits
     with pytest.raises(InputError, match="give what is available on one host"):
         fit(PLAIN)
+    for layout in ("layer_first", "page_head", "page_first_kv_split"):
+        with pytest.raises(RefusedError, match=f"--hicache-mem-layout {layout}: .* take page_first or"):
+            fit(replace(PLAIN, hicache_mem_layout=layout), "0.5.22", host_bytes=GIB)
 
 
 def test_the_engine_sees_a_container_or_not() -> None:

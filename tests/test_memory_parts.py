@@ -1,5 +1,6 @@
 """The two readings of memory and what they are made of, part by part, and the map's segments, counted by hand."""
 
+from dataclasses import replace
 from math import hypot
 from typing import Any
 
@@ -10,6 +11,7 @@ from glm_kvplan.engine.gpu import Gpu
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.pools.specs import tensor_specs
 from glm_kvplan.sizing.memory import MemoryBudget, MemoryPart, NoRoomError, memory_budget, show_gib
 from glm_kvplan.sizing.memory_map import MemoryMap, Segment, memory_map, pool_bytes
 from glm_kvplan.sizing.sizes import PoolSizes
@@ -56,6 +58,7 @@ def test_a_card_less_what_it_does_not_show(deployment: Deployment, gpu: Gpu, bef
     read = memory_budget(deployment, gpu=gpu, available_gib=50.0)
     assert (read.how, read.error_gib, read.available_gib, read.weights_gib) == ("estimated", error, 50.0, None)
     assert [part.gib for part in read.parts] == [100.0, before - 100, 50.0]
+    assert (read.parts[0].name, read.parts[2].name) == (f"{gpu.name} memory", "free after the load")
 
 
 def test_both_readings_measured() -> None:
@@ -67,6 +70,10 @@ def test_both_readings_measured() -> None:
     assert [part.source for part in found.parts] == [
         "--pre-gib", "--weights-gib", "--draft-weights-gib", "--available-gib",
     ]  # fmt: skip
+    assert [part.name for part in found.parts[::3]] == ["free before the load", "free after the load"]
+    assert found.returned_gib == 0.0
+    known = memory_budget(DRAFTS, pre_gib=90.0, available_gib=40.0, weights=WEIGHTS)
+    assert (known.weights_gib, known.draft_weights_gib, known.returned_gib) == (12.0, 2.0, 0.5)
     assert memory_budget(PLAIN, pre_gib=90.0, available_gib=90.0).available_gib == 90.0
     on_card = memory_budget(PLAIN, gpu=CARD, pre_gib=100.0, available_gib=40.0)
     assert (on_card.how, on_card.error_gib, on_card.total_gib) == ("measured", 0.0, 100.0)
@@ -193,7 +200,7 @@ def test_segments_that_are_not_there() -> None:
     assert heads(no_card) == [("weights", 30, True, "derived")]
     assert no_card.total == 90 * GIB
     unknown = drawn(budget(total_gib=90.0, weights_gib=None, draft_weights_gib=None, returned_gib=0.0))
-    assert heads(unknown) == [("weights", 50, True, "derived")]
+    assert heads(unknown) == [("weights", 50, True, "derived")] and unknown.segments[0].note
     less = drawn(budget(total_gib=90.0, available_gib=57.0, returned_gib=0.0))  # 33 taken, 35 said
     assert heads(less) == [("weights", 28, True, "derived"), ("draft weights", 5, True, "estimated")]
     exact = drawn(budget(total_gib=90.0, available_gib=55.0, returned_gib=0.0))
@@ -212,7 +219,18 @@ def test_pools_are_exact_and_charged_or_not() -> None:
     assert pools[-1].nbytes == 12_345
     assert found.uncharged == sum(segment.nbytes for segment in pools if not segment.charged)
     assert found.pools == sum(segment.nbytes for segment in pools)
-    assert not found.segments[-1].charged
+    assert found.segments[-1].charged is False
+    assert all(type(segment.nbytes) is int for segment in found.segments)
+
+
+def test_rings_are_a_segment_of_their_own() -> None:
+    rings = replace(DRAFTS, enable_linear_replayssm_spec=True)
+    profile = load_profile("0.5.21")
+    held = [spec for spec in tensor_specs(GEOMETRY, rings, profile, SIZES) if spec.name.startswith("replayssm_")]
+    found = pool_bytes(GEOMETRY, rings, profile, SIZES)
+    layers = {spec.shape[0] for spec in held}
+    assert held and layers == {35}  # the draft layer's part is the slab's
+    assert found["replay rings"] == sum(spec.nbytes for spec in held) // 35 * 34
 
 
 def test_a_pipeline_stage_holds_its_layers() -> None:

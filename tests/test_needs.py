@@ -45,6 +45,7 @@ TOKEN_MIB = 7.5 * MIB  # of CUDA graphs, a captured token
 )
 def test_the_budget_of_one_logits_matrix(total: int, free: int, fraction: float, rocm: bool, budget: int) -> None:
     assert logits_budget(total, free, fraction, rocm=rocm) == budget
+    assert rocm or logits_budget(total, free, fraction) == budget
 
 
 def test_logits_are_split_only_where_they_are_large_and_exceed_the_budget() -> None:
@@ -61,7 +62,7 @@ def test_logits_are_split_only_where_they_are_large_and_exceed_the_budget() -> N
 
 def test_the_largest_context_of_a_batch() -> None:
     three = 10 * 4 * 3 * 256  # ten query rows of 768 columns
-    assert largest_context(three, 10, 4) == 768 * 4 + 3
+    assert largest_context(three, 10, 4) == 768 * 4 + 3 and type(largest_context(three, 10, 4)) is int
     assert largest_context(three - 1, 10, 4) == 512 * 4 + 3
     assert largest_context(three, 10, 1) == 768
     assert largest_context(0, 10, 4) == largest_context(-(10**9), 10, 4) == 3  # less than a pool has no row
@@ -165,12 +166,17 @@ def test_rocm_takes_no_matrix_above_two_gib() -> None:
     given: dict[str, Any] = {"prompt_tokens": rows * 4, "free_bytes": 90 * GIB, "mem_fraction_static": 0.5}
     assert amounts(needs(rocm=True, **given))["indexer logits"] == (2**31 - 1) // (rows * 4) * rows * 4
     assert amounts(needs(rocm=False, **given))["indexer logits"] == 8192 * rows * 4
+    unsaid = transients(
+        GEOMETRY, Deployment(mem_fraction_static=0.5), load_profile("0.5.21"), SIZES,
+        free_bytes=90 * GIB, total_bytes=100 * GIB, prompt_tokens=rows * 4,
+    )  # fmt: skip
+    assert amounts(unsaid)["indexer logits"] == 8192 * rows * 4
 
 
 def test_a_prompt_on_a_release_that_does_not() -> None:
     found = needs("0.5.20", prompt_tokens=40_000)
     assert amounts(found)["indexer logits"] == 8192 * 40 * 256 * 4  # 10,000 index rows: 157 pages, 40 groups of columns
-    assert found.items[-1].certainty == "exact"
+    assert found.items[-1].certainty == "exact" and all(item.bound and item.source for item in found.items)
     left = 20 * GIB - GRAPHS - 384 * 1024 * 8192 - 100 * MIB
     assert found.largest_context == left // (8192 * 4) // 256 * 256 * 4 + 3
     assert amounts(needs("0.5.20", prompt_tokens=1000))["indexer logits"] == 1000 * 256 * 4  # a chunk is cut short, too

@@ -1,19 +1,14 @@
-"""Splits, room and advice where memory holds a number of requests counted by hand."""
+"""Splits and advice where memory holds a number of requests counted by hand."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile
-from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.pools.specs import device_bytes, tensor_specs
 from glm_kvplan.sizing.advice import advise, served_within
-from glm_kvplan.sizing.free import free_bytes
-from glm_kvplan.sizing.room import Room, raised_fraction, room, with_room
+from glm_kvplan.sizing.room import Room, room, with_room
 from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.split import (
     best_split,
@@ -23,6 +18,7 @@ from glm_kvplan.sizing.split import (
     slots_needed,
     split_flags,
     tokens_needed,
+    tokens_of,
     with_flags,
 )
 from glm_kvplan.sizing.workload import Contexts, Demand, Served
@@ -43,8 +39,12 @@ def setup_of(
     deployment: Deployment, nbytes: float, resolver: Callable[..., Deployment] | None = None, release: str = "0.5.21"
 ) -> Setup:
     """A setup with `nbytes` for states and tokens: 160 GiB before the load, a quarter of which stays free."""
-    memory = Memory(160.0, 40.0 + nbytes / GIB)
-    return Setup(GEOMETRY, load_profile(release), deployment, lambda deployment: memory, resolver)
+
+    def memory(asked: Deployment) -> Memory:
+        assert isinstance(asked, Deployment)
+        return Memory(160.0, 40.0 + nbytes / GIB)
+
+    return Setup(GEOMETRY, load_profile(release), deployment, memory, resolver)
 
 
 def flags_of(requests: int, slots: int, tokens: int | None) -> dict[str, Any]:
@@ -96,8 +96,30 @@ def test_spare_slots_keep_no_more_than_the_tokens_hold() -> None:
     twelve = split._replace(solution=split.solution._replace(state_slots=59, tokens=24 * 64))
     assert conversations_kept(twelve, TEN) == 2
     assert conversations_kept(twelve._replace(solution=None), TEN) == 0
+    none = split._replace(solution=split.solution._replace(tokens=24 * 64))
+    assert conversations_kept(none, TEN) == 0  # no slot is spare
+    checkpoints = TEN._replace(checkpoints=1)  # three of 63 slots are spare, and a conversation takes two
+    odd = split._replace(solution=split.solution._replace(state_slots=63, tokens=64_000))
+    assert conversations_kept(odd, checkpoints) == 1 and type(conversations_kept(odd, checkpoints)) is int
     off = replace(split.setup, deployment=replace(split.setup.deployment, disable_radix_cache=True))
     assert conversations_kept(twelve._replace(setup=off), TEN) == 0
+
+
+def test_drafts_reserve_tokens_ahead() -> None:
+    drafts = replace(PLAIN, speculative_algorithm="EAGLE", speculative_num_draft_tokens=4, max_draft_tokens=4)
+    assert tokens_of(setup_of(PLAIN, EXACT), TEN, 3) == 3 * 128
+    assert tokens_of(setup_of(drafts, EXACT), Demand(Contexts((121,), (1,)), 10), 3) == 3 * 192  # 129 and up
+
+
+def test_a_split_keeps_its_resolver() -> None:
+    def resolver(**changes: Any) -> Deployment:
+        return replace(PLAIN, **changes)
+
+    split = best_split(setup_of(PLAIN, EXACT, resolver), TEN)
+    assert split.flags == flags_of(10, 50, 1280)
+    wider = split.setup.changed(tp_size=8)
+    assert wider is not None and wider.deployment.tp_size == 8
+    assert (wider.deployment.max_mamba_cache_size, wider.deployment.max_total_tokens) == (50, 1280)
 
 
 def test_without_a_prefix_cache_a_request_takes_one_slot() -> None:
@@ -146,100 +168,6 @@ def test_flags_that_cost_a_request_are_not_taken() -> None:
     assert same.solution is not None and same.solution.sizes == (1280, 50, 10)
 
 
-# -- room --------------------------------------------------------------------------------------------------------------
-
-
-def test_room_is_what_is_left_against_what_is_needed() -> None:
-    """The card counts as 160 GiB, a quarter of it spared; 100 tokens are 25 index rows and one page of them."""
-    setup = setup_of(PLAIN, EXACT)
-    split = best_split(setup, TEN)
-    assert split.solution is not None
-    found = room(split, TEN)
-    pools = device_bytes(tensor_specs(GEOMETRY, split.setup.deployment, setup.profile, split.solution.sizes))
-    assert found.free == free_bytes(split.setup, split.solution) == 40 * GIB + EXACT - pools
-    estimated = GIB // 2 + int(7.5 * MIB) * 10 + 384 * 1024 * 16384
-    assert (found.needed, found.unsure) == (estimated + 100 * 256 * 4, int(estimated * 0.4))
-    assert found.short == found.needed - found.free
-    long = room(split, Demand(Contexts((1_000_000,), (1,)), 10))
-    row = -(-250_000 // 256) * 256 * 4
-    budget = int((found.free - GIB // 2 - int(7.5 * MIB) * 10) * 0.2)
-    assert long.needed == estimated + budget // row * row
-
-
-def test_the_fullest_stage_is_what_is_left() -> None:
-    stages = replace(PLAIN, pp_size=2, pipeline_partition=(30, 15), disable_overlap_schedule=True)
-    setup = setup_of(replace(stages, max_mamba_cache_size=50, max_total_tokens=1280), EXACT)
-    solution = setup.solution()
-    taken = [
-        device_bytes(tensor_specs(GEOMETRY, setup.deployment, setup.profile, solution.sizes, stage))
-        for stage in (range(30), range(30, 45))
-    ]
-    assert taken[0] > taken[1]
-    assert free_bytes(setup, solution) == 40 * GIB + EXACT - taken[0]
-
-
-def test_tokens_given_up_are_as_many_pages_as_are_short() -> None:
-    """0.5.20 wants 2,048 rows of a million tokens' index at once: 2 GiB, graphs and activations beside."""
-    tight = replace(PLAIN, chunked_prefill_size=2048, mem_fraction_static=0.99)
-    demand = Demand(Contexts((1_000_000,), (1,)), 1)
-    setup = setup_of(tight, -30 * GIB, release="0.5.20")
-    split = best_split(setup, demand)
-    assert split.solution is not None
-    short = room(split, demand).short
-    assert short > 0
-    fewer = with_room(split, demand)
-    assert fewer.solution is not None
-    assert fewer.solution.tokens == split.solution.tokens - -(-short // PAGE) * 64
-    assert 0 <= -room(fewer, demand).short < PAGE
-    least = tokens_needed(split, demand)
-    bare = split._replace(solution=split.solution._replace(tokens=least))
-    assert with_room(bare, demand) is bare  # what the requests need is not given up
-
-
-def test_chunks_are_halved_before_tokens_are_given_up() -> None:
-    tight = replace(PLAIN, chunked_prefill_size=8192, mem_fraction_static=0.95)
-    demand = Demand(Contexts((1_000_000,), (1,)), 1)
-    split = best_split(setup_of(tight, -20 * GIB, release="0.5.20"), demand)
-    assert split.solution is not None and room(split, demand).short > 0
-    found = with_room(split, demand)
-    assert found.solution is not None and found.solution.tokens == split.solution.tokens
-    chunk = found.flags["chunked_prefill_size"]
-    assert chunk in (2048, 4096) and room(found, demand).short <= 0
-    twice = with_flags(found, {"chunked_prefill_size": 2 * chunk}, demand)
-    assert twice is not None and room(twice, demand).short > 0
-
-
-@pytest.mark.parametrize(
-    ("fraction", "missing", "raised"), [(0.75, 0.1, 0.755), (0.75, 1.0, 0.76), (0.7525, 0.1, 0.755)]
-)
-def test_the_fraction_rises_by_steps(fraction: float, missing: float, raised: float) -> None:
-    """A step of 0.005 is 0.8 GiB of 160."""
-    nbytes = EXACT - missing * GIB + (0.75 - fraction) * 160 * GIB
-    setup = setup_of(replace(PLAIN, mem_fraction_static=fraction), nbytes)
-    split = best_split(setup, TEN)
-    assert 0 < split.served.requests < 10
-    found = raised_fraction(setup, split, TEN)
-    assert found is not None and found.served.requests == 10
-    assert found.flags["mem_fraction_static"] == found.setup.deployment.mem_fraction_static == raised
-    assert raised_fraction(setup, found, TEN) is None  # served in full already
-
-
-def test_the_fraction_stops_where_serving_needs_the_rest() -> None:
-    """40 GiB stay free at 0.75 and 0.8 less a step; a million requests would take them all."""
-    setup = setup_of(PLAIN, EXACT)
-    many = TEN._replace(concurrency=10**6)
-    split = best_split(setup, many)
-    found = raised_fraction(setup, split, many)
-    assert found is not None
-    left = room(found, many)
-    assert left.free >= left.needed + left.unsure
-    step = round(found.setup.deployment.mem_fraction_static + 0.005, 3)
-    more = setup.changed(mem_fraction_static=step)
-    assert more is not None
-    beyond = room(best_split(more, many), many)
-    assert beyond.free < beyond.needed + beyond.unsure
-
-
 # -- advice ------------------------------------------------------------------------------------------------------------
 
 
@@ -251,6 +179,7 @@ def test_advice_on_a_split_that_is_met_exactly() -> None:
         "--chunked-prefill-size 16384 --mem-fraction-static 0.75"
     )
     assert advice.conversations_kept == 0 and advice.served.requests == 10
+    assert advice.default == default_split(setup_of(PLAIN, EXACT), TEN)
     assert advice.room.needed < advice.room.free
     setup = setup_of(PLAIN, EXACT)
     assert served_within(setup, TEN, advice, 0.0) == (10, 10)
@@ -275,35 +204,37 @@ def test_the_shortage_in_whole_mebibytes() -> None:
     assert served_within(setup_of(PLAIN, 0), TEN, nothing, 1.0) == (0, 0)
 
 
+def test_no_memory_would_do() -> None:
+    """A million requests take five million slots: 168 TiB, and no more than 16 are tried."""
+    many = advise(setup_of(PLAIN, EXACT), TEN._replace(concurrency=10**6), keep_fraction=True, nearest=0)
+    assert many.shortage is not None and many.shortage.missing_bytes is None
+    assert many.shortage.missing_requests == 10**6 - 10
+
+
+def test_smaller_chunks_where_the_engine_then_takes_more() -> None:
+    """Two workers: a chunk of 2,048 gives them 1.6 GiB more; a byte is missing, or ten GiB."""
+    base = replace(PLAIN, attn_dp_size=2, linear_attn_tp_size=2, chunked_prefill_size=8192)
+
+    def resolver(**changes: Any) -> Deployment:
+        chunk = changes.pop("chunked_prefill_size", 16384)
+        fraction = changes.pop("mem_fraction_static", 0.76 if chunk <= 4096 else 0.75)
+        assert type(chunk) is int
+        return replace(base, **changes, chunked_prefill_size=chunk // 2, mem_fraction_static=fraction)
+
+    twenty = TEN._replace(concurrency=20)
+    exact = 2 * 51 * SLOT + 20 * PAGE
+    advice = advise(setup_of(base, exact - 1, resolver), twenty, keep_fraction=True, nearest=0)
+    assert advice.holds
+    assert (advice.flags["chunked_prefill_size"], advice.flags["mem_fraction_static"]) == (4096, 0.76)
+    whole = advise(setup_of(base, exact, resolver), twenty, keep_fraction=True, nearest=0)
+    assert (whole.flags["chunked_prefill_size"], whole.flags["mem_fraction_static"]) == (16384, 0.75)
+    hopeless = advise(setup_of(base, exact - 10 * GIB, resolver), twenty, keep_fraction=True, nearest=0)
+    assert hopeless.flags == {} and hopeless.served.requests == 0
+
+
 def test_another_state_dtype_is_written_out() -> None:
     half = 34 * (36_864 + 524_288)
     setup = setup_of(PLAIN, 51 * half + 20 * PAGE)
     asked = advise(setup, TEN, state_dtype="bfloat16", keep_fraction=True, nearest=0)
     assert asked.holds and asked.flags == flags_of(10, 50, 1280) | {"mamba_ssm_dtype": "bfloat16"}
     assert "mamba_ssm_dtype" not in advise(setup, TEN, state_dtype="float32", keep_fraction=True, nearest=0).flags
-
-
-def test_layouts_are_asked_for_from_the_smallest() -> None:
-    """Every width from 4 to 64, as it is and with twice the workers, with each change of a dtype or none."""
-    asked: list[dict[str, Any]] = []
-
-    def resolver(**changes: Any) -> Deployment:
-        asked.append(changes)
-        if changes.get("tp_size") != 16 or "dp_size" in changes:
-            raise RefusedError("not here")
-        return replace(PLAIN, **changes, linear_attn_tp_size=16)
-
-    advice = advise(setup_of(replace(PLAIN, kv_layout="bf16"), EXACT / 3, resolver), TEN, keep_fraction=True)
-    assert [layout.changes for layout in advice.layouts] == [{"tp_size": 16}]  # what only adds to it is not offered
-    assert (advice.layouts[0].gpus, advice.layouts[0].served.requests) == (16, 10)
-    singles: list[dict[str, Any]] = [{}, {"kv_cache_dtype": "fp8_e4m3"}, {"mamba_ssm_dtype": "bfloat16"}]
-    workers: list[dict[str, Any]] = [{}, {"dp_size": 2, "enable_dp_attention": True}]
-    widths: list[dict[str, Any]] = [{}, {"tp_size": 8}]
-    smaller = [width | worker | single for width in widths for worker in workers for single in singles]
-    alone: list[dict[str, Any]] = [{}, {"mamba_ssm_dtype": "bfloat16"}]  # need no resolver
-    expected = [changes for changes in smaller if changes not in alone] + [{"tp_size": 16}]
-    tried = [changes for changes in asked if not {"chunked_prefill_size", "max_total_tokens"} & changes.keys()]
-    assert sorted(map(str, map(sorted, map(dict.items, tried)))) == sorted(
-        map(str, map(sorted, map(dict.items, expected)))
-    )
-    assert [changes.get("tp_size", 0) for changes in tried] == sorted(changes.get("tp_size", 0) for changes in tried)

@@ -13,6 +13,7 @@ from glm_kvplan.sizing.compare import Change, byte_changes, unit_changes
 from glm_kvplan.sizing.compare_boots import Side, boot_changes
 from glm_kvplan.sizing.compare_engines import compare_engines
 from glm_kvplan.sizing.host_answer import HostGiven, host_answer
+from glm_kvplan.sizing.host_coverage import balance
 from glm_kvplan.sizing.remedies import remedies
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import attempt
@@ -115,7 +116,7 @@ def test_staging_is_on_the_map() -> None:
 
 
 @pytest.mark.parametrize("gib", [100, 300, 1000])
-@pytest.mark.parametrize("prefix", [131_072, 20_000])
+@pytest.mark.parametrize("prefix", [131_072, 20_000, 1000, 300])
 def test_the_level_is_where_the_tiers_meet(gib: int, prefix: int) -> None:
     """Beside the slots named, one more or one fewer holds no more whole prefixes; the ratio stays as it was."""
     answer = boot(TIERS, READ, host_given=HostGiven(gib * GIB, None, prefix)).host
@@ -134,6 +135,29 @@ def test_the_level_is_where_the_tiers_meet(gib: int, prefix: int) -> None:
     assert answer.level.sizes.state_slots == slots and found.prefix_tokens == prefix
     assert found.usable_prefixes == usable(slots) > answer.coverage.usable_prefixes
     assert usable(slots) >= max(usable(slots - 1), usable(slots + 1), usable(slots - 2), usable(slots + 2))
+    if found.state_prefixes >= found.kv_prefixes:
+        assert usable(slots - 1) < usable(slots)  # the fewest
+
+
+def test_tiers_that_are_level_stay() -> None:
+    found = boot(TIERS, READ).host
+    assert found is not None and found.level is not None
+    slots = found.level.max_mamba_cache_size
+    flags = {"tp_size": 4, "enable_hierarchical_cache": True, "max_mamba_cache_size": slots}
+    level = boot(plan(flags, gpu="b200"), READ).host
+    assert level is not None and level.level is None
+    assert level.coverage.usable_prefixes == found.level.coverage.usable_prefixes
+
+
+@pytest.mark.parametrize(("layers", "stage"), [((39, 6), 0), ((6, 39), 1)])
+def test_the_stage_that_takes_the_most(layers: tuple[int, int], stage: int) -> None:
+    partition = {"SGLANG_PP_LAYER_PARTITION": f"{layers[0]},{layers[1]}"}
+    flags = {"tp_size": 4, "pp_size": 2, "enable_hierarchical_cache": True}
+    uneven = plan(flags, gpu="b200", environment=partition)
+    answer = host_answer(uneven, PoolSizes(64_000, 100, 16), HostGiven())
+    assert answer is not None and answer.stage == stage and answer.plan is answer.plans[stage]
+    assert answer.plans[stage].nbytes == max(one.nbytes for one in answer.plans)
+    assert answer.fullest_bytes == 4 * sum(one.nbytes for one in answer.plans)
 
 
 def test_host_pools_of_sizes_given_by_hand() -> None:
@@ -147,6 +171,10 @@ def test_host_pools_of_sizes_given_by_hand() -> None:
     assert answer.ranks == 4 and answer.fullest_bytes == 4 * answer.plan.nbytes == sum(answer.pool_bytes)
     long = host_answer(older, PoolSizes(64_000, 100, 16), HostGiven(None, None, 10**7))
     assert long is not None and long.balance is None  # not one request's five slots
+    for slots in (4, 5):
+        prefix = next(n for n in range(64, 10**6, 64) if balance(answer.plan, older.deployment, n).state_slots == slots)
+        at = host_answer(older, PoolSizes(64_000, 100, 16), HostGiven(None, None, prefix))
+        assert at is not None and (at.balance is not None) == (slots == 5)
     assert host_answer(B200, PoolSizes(64_000, 100, 16), HostGiven()) is None
 
 
