@@ -107,3 +107,47 @@ def test_layouts_offered() -> None:
     assert all(layout.served.requests == 20 for layout in found)
     assert [layout.changes for layout in nearest_layouts(setup, twenty, 2)] == [layout.changes for layout in found[:2]]
     assert nearest_layouts(setup, twenty, 0) == []
+
+
+# -- what a setup can change -------------------------------------------------------------------------------------------
+
+
+def refuse(**changes: Any) -> Deployment:
+    raise RefusedError("not here")
+
+
+def test_flags_that_stand_alone_need_no_resolver() -> None:
+    alone = {
+        "mem_fraction_static": 0.8, "mamba_full_memory_ratio": 1.0, "max_mamba_cache_size": 9, "max_total_tokens": 640,
+        "mamba_ssm_dtype": "bfloat16", "context_length": 4096,
+    }  # fmt: skip
+    setup = setup_of(PLAIN, EXACT, refuse)
+    changed = setup.changed(**alone)
+    assert changed is not None and changed.deployment == replace(PLAIN, **alone)  # type: ignore[arg-type]
+    assert setup.changed(max_running_requests=8) is None  # others' defaults may read it
+    bare = replace(setup, deployment=replace(PLAIN, attn_dp_size=4), resolve_with=None)
+    more = {
+        "max_running_requests": 8, "enable_linear_replayssm_spec": True, "chunked_prefill_size": 8192,
+        "speculative_num_steps": 5, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 6,
+    }  # fmt: skip
+    moved = bare.changed(**alone, **more)
+    assert moved is not None and moved.deployment.max_draft_tokens == 6
+    chunk = moved.deployment.chunked_prefill_size  # one worker's of four
+    assert chunk == 2048 and type(chunk) is int
+    assert moved.deployment.speculative_num_steps == 5 and moved.resolve_with is None
+    assert bare.changed(tp_size=8) is None and bare.changed(**more, tp_size=8) is None
+
+
+def test_changes_add_up() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def resolver(**changes: Any) -> Deployment:
+        asked.append(changes)
+        return PLAIN
+
+    first = setup_of(PLAIN, EXACT, resolver).changed(max_total_tokens=640)
+    assert first is not None and not asked
+    second = first.changed(tp_size=8)
+    assert second is not None
+    assert second.changed(tp_size=16, dp_size=2) is not None
+    assert asked == [{"max_total_tokens": 640, "tp_size": 8}, {"max_total_tokens": 640, "tp_size": 16, "dp_size": 2}]

@@ -18,6 +18,7 @@ from glm_kvplan.sizing.remedies import remedies
 from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import attempt
 from glm_kvplan.units import GIB
+from glm_kvplan.weights.estimate import estimate_weights
 
 B200 = plan({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200")
 READ = MemoryGiven(177.0, 126.0)
@@ -62,6 +63,14 @@ def test_whose_memory_it_is() -> None:
     other, weights = memory_of(B200, MemoryGiven(checkpoint="nvfp4-mlp"), B200.deployment)
     assert weights is not None and weights.checkpoint == "nvfp4-mlp" != estimated.weights.checkpoint
     assert other.available_gib > estimated.budget.available_gib
+    assert estimated.weights == estimate_weights(B200.geometry, B200.deployment, "fp8", gpu=B200.gpu)
+    text_only = plan({"tp_size": 4, "speculative_algorithm": "EAGLE", "language_only": True}, gpu="b200")
+    lighter = memory_of(text_only, MemoryGiven(), text_only.deployment)[1]
+    assert lighter is not None and lighter.target[0] < estimated.weights.target[0]  # no vision tower
+    assert given.budget.total_gib == 183_359 / 1024  # the card's, beside a reading
+    unnamed = plan({"tp_size": 4})
+    assert unnamed.gpu_assumed and boot(unnamed, READ).budget.total_gib is None
+    assert memory_of(unnamed, MemoryGiven(), unnamed.deployment)[0].total_gib is not None
     nothing = boot(B200, MemoryGiven(177.0, weights_gib=200.0 - 23.2, draft_weights_gib=0.0))
     assert nothing.span == (None, None) and nothing.failure is not None  # 0.1 GiB, less 0.1 of error
 
@@ -75,6 +84,8 @@ def test_a_start_that_is_refused_says_what_would_help() -> None:
     assert answer.remedies == tuple(remedies(setup_of(B200, given))) != ()
     chunks = [remedy for remedy in answer.remedies if remedy.flag == "chunked_prefill_size"]
     assert chunks and int(chunks[0].value) < B200.deployment.chunked_prefill_size  # found by resolving anew
+    low = boot(B200.with_flags(mem_fraction_static=0.2), MemoryGiven())
+    assert low.failure is not None and low.weights is not None
     wider = setup_of(B200, MemoryGiven()).changed(tp_size=8)  # another layout's weights are estimated anew
     assert wider is not None
     assert wider.memory(wider.deployment).available_gib > boot(B200, MemoryGiven()).budget.available_gib
@@ -213,9 +224,16 @@ def test_workers_together_and_servers_that_do_not_start() -> None:
     assert [(change.before, change.after) for change in together] == [(None, 8 * 2_076_032), (None, 8 * 31)]
     assert (found["enable_dp_attention"].before, found["enable_dp_attention"].after) == (None, "on")
     assert found["dp_size"].after == 8 and found["dp_size"].why
+    back = named(eight, one)["enable_dp_attention"]
+    assert (back.before, back.after, back.why) == ("on", None, "")
     two = side(plan(flags | {"tp_size": 2, "dp_size": 2}, gpu="b200"), MemoryGiven(177.0, 126.0))
     tokens = two.answer.solution.tokens
     assert named(one, two)["tokens of all workers"].after == 2 * tokens
+    assert named(one, two)["requests of all workers"].after == 2 * two.answer.solution.running_requests
+    copies = side(plan({"tp_size": 4, "dp_size": 2}, gpu="b200"))
+    assert copies.plan.deployment.replicas == 2
+    single = side(plan({"tp_size": 4}, gpu="b200"))
+    assert named(single, copies)["tokens of all workers"].after == 2 * single.answer.solution.tokens
     dead = named(eight, side(eight.plan, MemoryGiven(138.5, 30.0)))
     for name in ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests"):
         assert dead[name].after == 0
@@ -227,7 +245,13 @@ def test_limits_and_headroom_that_change() -> None:
     capped = plan({"tp_size": 4, "speculative_algorithm": "EAGLE", "max_total_tokens": 640_000}, gpu="b200")
     found = named(side(B200), side(capped))
     bound = found["tokens bound by"]
-    assert bound.before != bound.after and "640" in bound.why
+    assert bound.before != bound.after and None not in (bound.before, bound.after) and "640" in bound.why
+    assert "headroom" not in found
+    requests = named(side(B200), side(B200.with_flags(max_running_requests=None, max_mamba_cache_size=100)))
+    fewer = requests["running requests bound by"]
+    limits = boot(B200.with_flags(max_mamba_cache_size=100), READ).limits, boot(B200, READ).limits
+    assert limits[0] is not None and limits[1] is not None
+    assert (fewer.before, fewer.after) == (limits[1].requests[0].name, limits[0].requests[0].name)
     tight = plan({"tp_size": 4, "speculative_algorithm": "EAGLE", "mem_fraction_static": 0.98}, gpu="b200")
     verdict = named(side(B200), side(tight))["headroom"]
     assert verdict.before == "fits" and verdict.after in ("tight", "short") and "GiB" in verdict.why
@@ -241,6 +265,10 @@ def test_two_releases_of_one_model() -> None:
     assert "release" not in {name for name, *_ in found.fields}
     assert all(old != new for _, old, new in found.fields)
     assert [title for title, _ in found.deployments] == ["B200, --tp-size 4, MTP", "H200, --tp-size 8, FP8 rows"]
+    drafts, plain = ({change.name: change for change in changes} for _, changes in found.deployments)
+    fraction = drafts["mem_fraction_static"]  # worked example B
+    assert (fraction.before, fraction.after) == pytest.approx((0.81225, 0.8037), abs=1e-12)
+    assert "draft.index_k_buffer" in drafts and not any(name.startswith("draft.") for name in plain)
     for _, changes in found.deployments:
         bytes_of = [abs(change.nbytes) for change in changes]
         assert bytes_of == sorted(bytes_of, reverse=True)
