@@ -1,6 +1,7 @@
 #!/bin/sh
 # Mutation testing of ledgers/ and sizing/ on a copy of the tree: sh fuzz/mutate.sh FOLDER [PATTERN ...]
 # FOLDER is made anew; PATTERN is a file pattern such as glm_kvplan/sizing/solver.py. Needs `pip install mutmut`.
+# TESTS="tests/test_a.py tests/test_b.py" are the tests that judge; the fewer and faster, the sooner it ends.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 copy=$1
@@ -30,19 +31,19 @@ settings.load_profile("mutants")
 END
 
 only=$(printf '"%s", ' "$@")
+tests=$(printf '"%s", ' ${TESTS:-tests/test_ledgers.py tests/test_locations.py tests/test_costs.py tests/test_limits.py \
+    tests/test_sizing_edges.py tests/test_article.py tests/test_attribution.py tests/test_sizing.py \
+    tests/test_memory_map.py tests/test_properties.py tests/test_host.py tests/test_host_fit.py})
 cat >> pyproject.toml <<END
 
 [tool.mutmut]
 source_paths = ["glm_kvplan"]
 only_mutate = [$only]
 also_copy = ["examples", "docs", "benchmarks", "fuzz", "README.md"]
-pytest_add_cli_args = ["-p", "no:cacheprovider"]
-pytest_add_cli_args_test_selection = [
-    "tests/test_ledgers.py", "tests/test_locations.py", "tests/test_costs.py", "tests/test_limits.py",
-    "tests/test_sizing_edges.py", "tests/test_article.py", "tests/test_attribution.py", "tests/test_sizing.py",
-    "tests/test_memory_map.py", "tests/test_properties.py", "tests/test_host.py", "tests/test_host_fit.py",
-]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-n", "0"]
+pytest_add_cli_args_test_selection = [$tests]
 use_git_change_detection = false
+timeout_multiplier = 4
 END
 mutmut run --max-children "${JOBS:-1}"
 mutmut results --all true | sed 's/.*: //' | sort | uniq -c
