@@ -168,7 +168,7 @@ def test_an_interrupt_leaves_whole_rows(form: str, tmp_path: Path) -> None:
         pytest.importorskip("pyarrow")
     target = tmp_path / f"plan.{form}"
     command = [*PROGRAM, "--over", "context=1..1000000", "-o", str(target)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=_heeds_interrupts) as process:
         deadline = time.monotonic() + 20
         while not any(path.stat().st_size > 4 for path in tmp_path.iterdir()):
             assert time.monotonic() < deadline
@@ -189,6 +189,11 @@ def test_an_interrupt_leaves_whole_rows(form: str, tmp_path: Path) -> None:
     else:
         contexts = [json.loads(line)["context"] for line in partial.read_text().splitlines()]
     assert contexts == list(range(1, len(contexts) + 1)) and contexts
+
+
+def _heeds_interrupts() -> None:
+    """A shell's background jobs ignore interrupts, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def peak_kib(points: int) -> int:
