@@ -168,9 +168,9 @@ def test_markdown_is_short_and_says_it() -> None:
 
 @given(st.text())
 def test_markdown_keeps_any_text_on_its_line(text: str) -> None:
-    from glm_kvplan.report.page_md import _plain
+    from glm_kvplan.report.markdown import plain
 
-    assert len(_plain(text).splitlines()) <= 1
+    assert len(plain(text).splitlines()) <= 1
 
 
 # --- single charts ---------------------------------------------------------------------------------------------------

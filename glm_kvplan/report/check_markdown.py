@@ -6,6 +6,7 @@ from glm_kvplan.checks.check import Checked
 from glm_kvplan.checks.findings import Finding
 from glm_kvplan.report.check_words import advice, amount, binding, summary
 from glm_kvplan.report.headline import headline
+from glm_kvplan.report.markdown import plain
 
 _MARK = {"holds": "holds", "fails": "**falls short**", "warns": "warning", "tolerated": "tolerated"}
 
@@ -20,17 +21,17 @@ def lines(checked: Sequence[Checked]) -> Iterator[str]:
         yield f"### `{one.path.replace('`', '')}`: {one.verdict}"
         yield ""
         if one.error is not None:
-            yield f"line {one.line}: {_plain(one.error)}"
+            yield f"line {one.line}: {plain(one.error)}"
             continue
         if one.plan is not None:
-            yield _plain(headline(one.plan))
+            yield plain(headline(one.plan))
             yield ""
         yield "| expectation | wanted | comes out | |"
         yield "| --- | ---: | ---: | --- |"
         for finding in one.found:
             if finding.wanted is not None:
                 cells = (amount(finding.name, finding.wanted), amount(finding.name, finding.found))
-                yield f"| `{finding.name}` | {' | '.join(map(_plain, cells))} | {_MARK[finding.status]} |"
+                yield f"| `{finding.name}` | {' | '.join(map(plain, cells))} | {_MARK[finding.status]} |"
         for finding in one.found:
             yield from _details(finding)
 
@@ -40,17 +41,10 @@ def _details(finding: Finding) -> Iterator[str]:
         return
     yield ""
     if finding.status == "tolerated":
-        yield f"- tolerated, `{finding.name}`: {_plain(finding.note)}"
+        yield f"- tolerated, `{finding.name}`: {plain(finding.note)}"
     elif finding.wanted is None:
-        yield f"- warning, `{finding.name}`: {_plain(finding.why)}"
+        yield f"- warning, `{finding.name}`: {plain(finding.why)}"
     else:
-        yield f"- `{finding.name}`: {_plain(binding(finding))}"
+        yield f"- `{finding.name}`: {plain(binding(finding))}"
         for text in advice(finding):
-            yield f"  - {_plain(text)}"
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown leaves alone: no table cells, emphasis, links or markup of its own."""
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, f"\\{mark}" if mark not in "<>" else {"<": "&lt;", ">": "&gt;"}[mark])
-    return " ".join(text.split())
+            yield f"  - {plain(text)}"
