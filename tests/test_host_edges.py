@@ -60,6 +60,11 @@ def test_a_ratio_is_the_engines_own_only_where_nothing_was_typed() -> None:
     assert not sized_automatically(PLAIN, PROFILE)
     assert not sized_automatically(untyped, load_profile("0.5.20"))
     assert plan_ratio(GEOMETRY, PLAIN, PROFILE, [DEVICES], 1.0)[0].sizing == "ratio"
+    lower = host_pools(GEOMETRY, replace(untyped, hicache_ratio=1.5), PROFILE, SIZES, host_available_bytes=4096 * GIB)
+    assert (lower.sizing, lower.ratio) == ("automatic", 1.5)
+    with pytest.raises(RefusedError, match="no host memory is left"):
+        none = replace(untyped, hicache_host_memory_fraction=0.0)
+        host_pools(GEOMETRY, none, PROFILE, SIZES, host_available_bytes=4096 * GIB)
 
 
 def test_pools_just_within_their_budget() -> None:
@@ -97,6 +102,7 @@ def test_device_pools_of_all_layers_and_of_stages_without_a_kind() -> None:
     assert (whole.layer_state_bytes, whole.state_bytes) == (36_864 + 1_048_576, 101 * SLOT)
     assert whole.kv_bytes == (64_000 + 64) * ROW + 1001 * 11 * 8448
     assert whole.draft_bytes == whole.ring_bytes == 0
+    assert device_pools(GEOMETRY, PLAIN, PROFILE, PoolSizes(64, 1, 1)).ring_bytes == 0
     states = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES, range(3))
     assert (states.kv_layers, states.kv_bytes, states.state_bytes) == (0, 0, 3 * 101 * (36_864 + 1_048_576))
     rows = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES, range(3, 4))

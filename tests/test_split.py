@@ -122,6 +122,25 @@ def test_a_split_keeps_its_resolver() -> None:
     assert (wider.deployment.max_mamba_cache_size, wider.deployment.max_total_tokens) == (50, 1280)
 
 
+def test_a_conversation_is_kept_to_the_last_page() -> None:
+    split = best_split(setup_of(PLAIN, 52 * SLOT + 22 * PAGE), TEN)
+    assert split.flags == flags_of(10, 51, 22 * 64) and conversations_kept(split, TEN) == 1
+    less = best_split(setup_of(PLAIN, 52 * SLOT + 22 * PAGE - 1), TEN)
+    assert less.flags["max_mamba_cache_size"] == 50 and conversations_kept(less, TEN) == 0
+
+
+def test_a_resolver_that_moves_more_is_searched_with() -> None:
+    """Here any resolved change makes the rows bf16: what serves ten with raw rows serves nine, and is solved so."""
+
+    def resolver(**changes: Any) -> Deployment:
+        return replace(PLAIN, **changes, kv_layout="bf16")
+
+    split = best_split(setup_of(PLAIN, EXACT, resolver), TEN)
+    pages = (SLOT + 20 * PAGE) // (64 * 11 * (1024 + 132))  # beside 49 slots and the pool's own
+    assert split.flags == flags_of(9, 49, pages * 64) and split.served == Served(9, 9, "memory")
+    assert split.setup.deployment.kv_layout == "bf16" and split.solution == split.setup.solution()
+
+
 def test_without_a_prefix_cache_a_request_takes_one_slot() -> None:
     split = best_split(setup_of(replace(PLAIN, disable_radix_cache=True), 11 * SLOT + 20 * PAGE), TEN)
     assert split.flags == flags_of(10, 10, 1280) and split.served.requests == 10
@@ -214,10 +233,11 @@ def test_no_memory_would_do() -> None:
 def test_smaller_chunks_where_the_engine_then_takes_more() -> None:
     """Two workers: a chunk of 2,048 gives them 1.6 GiB more; a byte is missing, or ten GiB."""
     base = replace(PLAIN, attn_dp_size=2, linear_attn_tp_size=2, chunked_prefill_size=8192)
+    raised = 0.76
 
     def resolver(**changes: Any) -> Deployment:
         chunk = changes.pop("chunked_prefill_size", 16384)
-        fraction = changes.pop("mem_fraction_static", 0.76 if chunk <= 4096 else 0.75)
+        fraction = changes.pop("mem_fraction_static", raised if chunk <= 4096 else 0.75)
         assert type(chunk) is int
         return replace(base, **changes, chunked_prefill_size=chunk // 2, mem_fraction_static=fraction)
 
@@ -228,6 +248,9 @@ def test_smaller_chunks_where_the_engine_then_takes_more() -> None:
     assert (advice.flags["chunked_prefill_size"], advice.flags["mem_fraction_static"]) == (4096, 0.76)
     whole = advise(setup_of(base, exact, resolver), twenty, keep_fraction=True, nearest=0)
     assert (whole.flags["chunked_prefill_size"], whole.flags["mem_fraction_static"]) == (16384, 0.75)
+    raised = 0.7501  # 16 MiB: no slot, and no request more
+    same = advise(setup_of(base, exact - 2 * SLOT, resolver), twenty, keep_fraction=True, nearest=0)
+    assert same.served.requests == 18 and same.flags["chunked_prefill_size"] == 16384
     hopeless = advise(setup_of(base, exact - 10 * GIB, resolver), twenty, keep_fraction=True, nearest=0)
     assert hopeless.flags == {} and hopeless.served.requests == 0
 
