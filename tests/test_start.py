@@ -247,6 +247,9 @@ def test_limits_and_headroom_that_change() -> None:
     bound = found["tokens bound by"]
     assert bound.before != bound.after and None not in (bound.before, bound.after) and "640" in bound.why
     assert "headroom" not in found
+    assert (found["max_total_tokens"].before, found["max_total_tokens"].after) == (None, 640_000)
+    radix = named(side(B200), side(B200.with_flags(disable_radix_cache=True)))["disable_radix_cache"]
+    assert (radix.before, radix.after) == ("off", "on")
     requests = named(side(B200), side(B200.with_flags(max_running_requests=None, max_mamba_cache_size=100)))
     fewer = requests["running requests bound by"]
     limits = boot(B200.with_flags(max_mamba_cache_size=100), READ).limits, boot(B200, READ).limits
