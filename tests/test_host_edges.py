@@ -71,6 +71,7 @@ def test_pools_just_within_their_budget() -> None:
     plan = host_pools(GEOMETRY, PLAIN, PROFILE, SIZES)
     kv, state = (pool.nbytes for pool in plan.pools)
     assert (kv, state) == ((128_000 + 64) * ROW, 201 * SLOT)
+    assert plan.pool("kv") is plan.pools[0] and plan.pool("mamba") is plan.pools[1] and plan.pool("indexer") is None
     assert first_over_budget(plan) is None
     alone = plan._replace(budget_bytes=state)
     assert first_over_budget(alone) is None
