@@ -308,6 +308,9 @@ def test_hazards_of_memory() -> None:
     assert "pools_checked_alone" not in hazards(PLAIN, budget=kv + state)
     alone = hazards(PLAIN, budget=kv + state - 1)["pools_checked_alone"]
     assert alone.nbytes == 4 * (kv + state)
+    booked = host_pools(GEOMETRY, PLAIN, PROFILE, SIZES)._replace(budget_bytes=kv + state - 1, sizing="automatic")
+    kinds = [hazard.kind for hazard in host_hazards(GEOMETRY, PLAIN, PROFILE, (booked,))]
+    assert "pools_checked_alone" not in kinds  # by the automatic rule pools are booked one after another
     assert f"the largest asks for {state / 10**9:.1f} GB" in alone.message
     assert hazards(PLAIN, "0.5.20", pod_bytes=GIB)["pod_limit_unseen"].nbytes == 4 * (kv + state)
     assert "pod_limit_unseen" not in hazards(PLAIN, "0.5.20")

@@ -169,6 +169,11 @@ def test_the_stage_that_takes_the_most(layers: tuple[int, int], stage: int) -> N
     assert answer is not None and answer.stage == stage and answer.plan is answer.plans[stage]
     assert answer.plans[stage].nbytes == max(one.nbytes for one in answer.plans)
     assert answer.fullest_bytes == 4 * sum(one.nbytes for one in answer.plans)
+    two = plan({**flags, "nnodes": 2}, gpu="b200", environment=partition)  # a host for each stage
+    apart = host_answer(two, PoolSizes(64_000, 100, 16), HostGiven())
+    assert apart is not None and apart.fullest == stage and apart.ranks == 4
+    assert apart.fullest_bytes == apart.host_bytes[stage] == 4 * apart.plan.nbytes
+    assert apart.pool_bytes == tuple(4 * pool.nbytes for pool in apart.plan.pools)
 
 
 def test_host_pools_of_sizes_given_by_hand() -> None:
