@@ -186,6 +186,8 @@ def test_host_pools_of_sizes_given_by_hand() -> None:
     assert answer.better is answer.balance and answer.balance.prefixes > answer.coverage.usable_prefixes == 201
     assert answer.ranks == 4 and answer.fullest_bytes == 4 * answer.plan.nbytes == sum(answer.pool_bytes)
     long = host_answer(older, PoolSizes(64_000, 100, 16), HostGiven(None, None, 10**7))
+    level = answer.coverage._replace(kv_prefixes=answer.balance.prefixes, state_prefixes=answer.balance.prefixes)
+    assert answer._replace(coverage=level).better is None and answer._replace(balance=None).better is None
     assert long is not None and long.balance is None  # not one request's five slots
     for slots in (4, 5):
         prefix = next(n for n in range(64, 10**6, 64) if balance(answer.plan, older.deployment, n).state_slots == slots)
