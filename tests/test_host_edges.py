@@ -24,7 +24,7 @@ from glm_kvplan.sizing.host import (
     stage_plans,
 )
 from glm_kvplan.sizing.host_answer import host_given
-from glm_kvplan.sizing.host_coverage import balance, coverage
+from glm_kvplan.sizing.host_coverage import Balance, balance, coverage
 from glm_kvplan.sizing.host_devices import DevicePools, device_pools
 from glm_kvplan.sizing.host_fit import HostFit, host_fit, ranks_by_host
 from glm_kvplan.sizing.host_hazards import Hazard, host_hazards
@@ -179,6 +179,16 @@ def test_uneven_stages_are_stopped_by_the_engines_check(flag: str) -> None:
     assert above.refused is not None and above.spare_bytes >= 0
 
 
+def test_the_fullest_host_decides() -> None:
+    apart = Deployment(
+        kv_layout="fp8_raw", pp_size=2, nnodes=2, pipeline_partition=(39, 6), enable_hierarchical_cache=True,
+        disable_overlap_schedule=True,
+    )  # fmt: skip
+    found = fit(apart, host_bytes=1024 * GIB)
+    assert found.host_bytes[0] == found.plans[0].nbytes > found.plans[1].nbytes == found.host_bytes[1]
+    assert found.spare_bytes == 1014 * GIB - found.host_bytes[0]
+
+
 def test_a_stage_without_kv_has_no_size() -> None:
     states = replace(PLAIN, pp_size=2, pipeline_partition=(3, 42), disable_overlap_schedule=True)
     found = fit(states, host_bytes=4096 * GIB)
@@ -222,7 +232,7 @@ def test_balance_by_ratio() -> None:
     assert found.state_slots == (8960 + 3840 + 220_000) // (12_800 + 22_000) == 6
     assert found.max_mamba_cache_size == 24
     assert type(found.state_slots) is type(found.max_mamba_cache_size) is int
-    assert found.state_share == 20_000 / 32_800
+    assert found.state_share == 20_000 / 32_800 and Balance(0, 0, 0, 1, 1).state_share == 0.0
     one = by_hand(state_slots=0)  # 34,800 bytes: exactly one
     assert balance(one, PLAIN, 100).state_slots == 1
     assert balance(one, PLAIN, 10**6).state_slots == 1  # and never none
