@@ -118,7 +118,10 @@ def test_prices_of_workers() -> None:
 
 
 def test_layouts_are_priced_where_the_resolver_and_the_memory_know_them() -> None:
+    asked: list[dict[str, Any]] = []
+
     def resolver(**changes: Any) -> Deployment:
+        asked.append(changes)
         layout = {"bfloat16": "bf16", "fp8_e4m3": "fp8_raw"}.get(changes.get("kv_cache_dtype", ""), "fp8_raw")
         return replace(FIXED, tp_size=changes.get("tp_size", 4), kv_layout=layout)  # type: ignore[arg-type]
 
@@ -128,6 +131,8 @@ def test_layouts_are_priced_where_the_resolver_and_the_memory_know_them() -> Non
     assert named["kv_cache_dtype"] == ("fp8_e4m3", "bfloat16") and named["tp_size"] == ("4", "8")
     assert priced(raw)["kv_cache_dtype"].tokens < 0 < priced(wide)["kv_cache_dtype"].tokens
     assert (priced(wide)["kv_cache_dtype"].before, priced(wide)["kv_cache_dtype"].after) == ("bfloat16", "fp8_e4m3")
+
+    assert {"kv_cache_dtype": "fp8_e4m3"} in asked and {"kv_cache_dtype": "bfloat16"} in asked
 
     def memory(deployment: Deployment) -> Memory:
         if deployment.tp_size == 8:

@@ -75,6 +75,8 @@ def test_contexts_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("0.5:10,20", "--context: '' is not a count"),
         ("words", "--context: 'words' is not a count"),
         ("lengths.m", "--context: 'lengths.m' is not a count"),
+        ("lengths.M", "--context: 'lengths.M' is not a count"),
+        ("some/lengths.k", r"some/lengths\.k: cannot be read"),
         ("lengths.csv", r"lengths\.csv: cannot be read"),
         (f"{'x' * 300}:8k", f"'{'x' * 60}' is not share:length"),  # nor a name that a file can have
         (f"0.5:10,0.511:20{' ' * 99}", "add up to 1.011"),
