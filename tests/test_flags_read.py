@@ -56,25 +56,3 @@ def test_no_flag_is_read_that_cannot_be_given() -> None:
 def test_what_is_not_planned_is_said(flags: dict[str, object]) -> None:
     said = " ".join(kv.plan(flags, gpu="h200").resolution.warnings)
     assert next(reversed(flags)).replace("_", "-") in said
-
-
-def test_language_only_leaves_the_vision_tower_out_of_the_weights() -> None:
-    """The reference table of weights: 0.31 GiB less on TP4 FP8."""
-    from glm_kvplan.sizing.boot import MemoryGiven, memory_of
-
-    def weights(**flags: object) -> float:
-        plan = kv.plan({"tp_size": 4, **flags}, gpu="h200")
-        gib = memory_of(plan, MemoryGiven(), plan.deployment)[0].weights_gib
-        assert gib is not None
-        return gib
-
-    assert round(weights() - weights(language_only=True), 2) == 0.31
-
-
-def test_the_expert_kernels_move_the_weights() -> None:
-    """The same table: SM100 with deep_gemm at TP4 EP4, 75.79 GiB."""
-    from glm_kvplan.sizing.boot import MemoryGiven, memory_of
-
-    plan = kv.plan({"tp_size": 4, "ep_size": 4, "moe_runner_backend": "deep_gemm"}, gpu="b200")
-    gib = memory_of(plan, MemoryGiven(), plan.deployment)[0].weights_gib
-    assert gib is not None and round(gib, 2) == 75.79

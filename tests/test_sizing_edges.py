@@ -95,6 +95,7 @@ def test_nothing_left_is_no_memory_and_one_byte_is_too_little() -> None:
 def test_one_token_serves_no_request() -> None:
     one = sized(0.0, 100 / 1024 + 1024 / GIB, page_size=1)
     assert (one.tokens, one.running_requests, one.failure) == (1, 0, "no_requests")
+    assert "1 token serves no request" in refusal(one).reason  # not the slots: there are enough of them
     five = sized(0.0, 100 / 1024 + 5 * 1024 / GIB, page_size=1)
     assert (five.tokens, five.running_requests) == (5, 2) and type(five.running_requests) is int
 

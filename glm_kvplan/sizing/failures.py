@@ -9,6 +9,8 @@ from glm_kvplan.units import GIB
 if TYPE_CHECKING:
     from glm_kvplan.sizing.solver import Solution
 
+LEAST_TOKENS = 2  # of one request, in the engine's own bound (tokens // 2)
+
 FailureKind = Literal[
     "lazy_needs_overlap",  # the lazy strategy without the overlap schedule
     "no_state_slots",  # the state pool comes out with no slot
@@ -99,6 +101,8 @@ def _no_requests(solution: "Solution") -> tuple[str, int]:
     costs = solution.costs
     if costs.requests == 0:
         return "max_running_requests is under one a DP worker; give at least one each", 0
+    if solution.tokens < LEAST_TOKENS:
+        return f"{solution.tokens} token serves no request: one takes {LEAST_TOKENS}; raise max_total_tokens", 0
     short = costs.slots_per_request - solution.state_slots
     return (
         f"{solution.state_slots} state slots serve no request: one takes {costs.slots_per_request}; raise "

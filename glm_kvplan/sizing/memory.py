@@ -176,7 +176,10 @@ def _loaded(
     if draft is not None:
         parts.append(MemoryPart(DRAFT, -draft, 0.0, "given", "--draft-weights-gib"))
     elif weights is not None and deployment.speculative:
-        parts.append(_estimated_part(DRAFT, weights.draft[stage], weights))
+        part = _estimated_part(DRAFT, weights.draft[stage], weights)
+        if target is None and weights.error_gib is not None:
+            part = part._replace(error_gib=0.0)  # a measured error is that of target and draft together
+        parts.append(part)
     elif deployment.speculative:
         raise InputError("--draft-weights-gib is missing: the draft's weights load before the pools are sized")
     return tuple(parts)
