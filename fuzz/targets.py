@@ -26,7 +26,7 @@ from glm_kvplan.errors import KvplanError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED, BUNDLED_ORIGIN, Model, geometry_from_config, load_model
 from glm_kvplan.planner import Given, Plan
-from glm_kvplan.pools.attribution import attribution
+from glm_kvplan.sizing.attribution import attribution
 from glm_kvplan.sizing.boot import boot, memory_of
 from glm_kvplan.sizing.estimate import Workload, estimate
 from glm_kvplan.sizing.solver import attempt_stages

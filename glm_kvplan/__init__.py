@@ -24,7 +24,7 @@ _HOME = {
     "Gpu": "engine.gpu",
     "Geometry": "model.geometry",
     "Ledger": "ledgers.ledger",
-    "PoolSizes": "sizing.sizes",
+    "PoolSizes": "pools.sizes",
     "TensorSpec": "pools.specs",
     "Workload": "sizing.estimate",
     "Estimate": "sizing.estimate",
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from glm_kvplan.model.geometry import Geometry as Geometry
     from glm_kvplan.planner import Plan as Plan
     from glm_kvplan.planner import plan as plan
+    from glm_kvplan.pools.sizes import PoolSizes as PoolSizes
     from glm_kvplan.pools.specs import TensorSpec as TensorSpec
     from glm_kvplan.sizing.estimate import Estimate as Estimate
     from glm_kvplan.sizing.estimate import Workload as Workload
     from glm_kvplan.sizing.estimate import estimate as estimate
-    from glm_kvplan.sizing.sizes import PoolSizes as PoolSizes
 
 
 def __getattr__(name: str) -> Any:

@@ -16,14 +16,15 @@ from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.planner import plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.advice import advise
+from glm_kvplan.sizing.contexts import Contexts, contexts, parse_contexts, read_histogram
 from glm_kvplan.sizing.prices import Price, prices
 from glm_kvplan.sizing.remedies import remedies
 from glm_kvplan.sizing.setup import Memory, Setup
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import attempt
 from glm_kvplan.sizing.split import default_split
-from glm_kvplan.sizing.workload import Contexts, Demand, contexts, parse_contexts, read_histogram, served
+from glm_kvplan.sizing.workload import Demand, served
 from glm_kvplan.units import GIB, MIB
 
 GEOMETRY = bundled_geometry()

@@ -12,11 +12,11 @@ from glm_kvplan.engine.profile import load_profile, page_size
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.pools.attribution import Attribution, attribution
 from glm_kvplan.pools.counts import effective_state_slots, request_rows
-from glm_kvplan.pools.rank import granted
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, device_bytes, tensor_specs
-from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.sizing.attribution import Attribution, attribution
+from glm_kvplan.sizing.rank import granted
 
 GEOMETRY = bundled_geometry()
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")

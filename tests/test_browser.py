@@ -16,8 +16,9 @@ from glm_kvplan.planner import plan
 from glm_kvplan.report.page_charts import PANELS, price_value
 from glm_kvplan.report.write import Wanted, render
 from glm_kvplan.sizing.boot import MemoryGiven
+from glm_kvplan.sizing.contexts import parse_contexts
 from glm_kvplan.sizing.host_answer import HostGiven
-from glm_kvplan.sizing.workload import Demand, parse_contexts
+from glm_kvplan.sizing.workload import Demand
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")

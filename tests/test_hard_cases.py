@@ -18,8 +18,8 @@ from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.explain import topics
 from glm_kvplan.report.console import console
+from glm_kvplan.sizing.contexts import parse_contexts
 from glm_kvplan.sizing.memory import memory_budget
-from glm_kvplan.sizing.workload import parse_contexts
 from glm_kvplan.units import parse_count, parse_size
 
 KVPLAN = Path(sys.executable).with_name("kvplan")

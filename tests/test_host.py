@@ -12,9 +12,9 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile, load_profile
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.host import HostPlan, host_pools, ranks_per_host, stage_plans
 from glm_kvplan.sizing.host_fit import bytes_by_host, ranks_by_host
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 GEOMETRY = bundled_geometry()

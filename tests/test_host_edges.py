@@ -11,6 +11,7 @@ from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.ledgers.host import HostPool, state_pool
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import tensor_specs
 from glm_kvplan.sizing.host import (
     HostPlan,
@@ -28,7 +29,6 @@ from glm_kvplan.sizing.host_coverage import Balance, balance, coverage
 from glm_kvplan.sizing.host_devices import DevicePools, device_pools
 from glm_kvplan.sizing.host_fit import HostFit, host_fit, ranks_by_host
 from glm_kvplan.sizing.host_hazards import Hazard, host_hazards
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import LARGEST_GIB
 from glm_kvplan.units import GIB
 

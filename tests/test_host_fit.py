@@ -14,12 +14,12 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.ledgers.where import locations
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.pools.roles import decode_overrun
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import tensor_specs
 from glm_kvplan.sizing.host import host_pools
 from glm_kvplan.sizing.host_coverage import balance, coverage
 from glm_kvplan.sizing.host_fit import host_fit
 from glm_kvplan.sizing.host_hazards import host_hazards
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 GEOMETRY = bundled_geometry()

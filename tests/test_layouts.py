@@ -9,9 +9,10 @@ from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.sizing.advice import advise
+from glm_kvplan.sizing.contexts import Contexts
 from glm_kvplan.sizing.layouts import nearest_layouts
 from glm_kvplan.sizing.setup import Memory, Setup
-from glm_kvplan.sizing.workload import Contexts, Demand
+from glm_kvplan.sizing.workload import Demand
 from glm_kvplan.units import GIB
 
 SLOT = 34 * (36_864 + 1_048_576)  # one state slot on each of four ranks

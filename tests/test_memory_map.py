@@ -15,11 +15,11 @@ from glm_kvplan.engine.gpu import find_gpu
 from glm_kvplan.engine.profile import load_profile, releases
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
 from glm_kvplan.sizing.headroom import headroom
 from glm_kvplan.sizing.memory import MemoryBudget, memory_budget, show_gib
 from glm_kvplan.sizing.memory_map import UNCHARGED, MemoryMap, memory_map
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import attempt
 from glm_kvplan.sizing.transients import (
     bounded_logits_bytes,

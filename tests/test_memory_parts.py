@@ -11,10 +11,10 @@ from glm_kvplan.engine.gpu import Gpu
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import tensor_specs
 from glm_kvplan.sizing.memory import MemoryBudget, MemoryPart, NoRoomError, memory_budget, show_gib
 from glm_kvplan.sizing.memory_map import MemoryMap, Segment, memory_map, pool_bytes
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 from glm_kvplan.weights.estimate import WeightEstimate
 

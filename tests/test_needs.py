@@ -8,9 +8,9 @@ import pytest
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.headroom import headroom, judge
 from glm_kvplan.sizing.memory_map import MemoryMap, Segment
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.transients import (
     Transient,
     Transients,

@@ -13,11 +13,11 @@ import pytest
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile, load_profile, page_size
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.pools.attribution import attribution
-from glm_kvplan.pools.charges import charges
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, device_bytes, tensor_specs
+from glm_kvplan.sizing.attribution import attribution
+from glm_kvplan.sizing.charges import charges
 from glm_kvplan.sizing.costs import costs
-from glm_kvplan.sizing.sizes import PoolSizes
 
 DATA = Path(__file__).parent / "data" / "pools.jsonl.gz"
 GEOMETRY = bundled_geometry()

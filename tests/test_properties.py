@@ -19,13 +19,13 @@ from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED, Model, geometry_from_config, load_model
 from glm_kvplan.planner import Given, Plan
 from glm_kvplan.pools import counts
-from glm_kvplan.pools.attribution import attribution
-from glm_kvplan.pools.charges import charges
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
+from glm_kvplan.sizing.attribution import attribution
 from glm_kvplan.sizing.boot import MemoryGiven, boot
+from glm_kvplan.sizing.charges import charges
 from glm_kvplan.sizing.costs import costs
 from glm_kvplan.sizing.estimate import Workload, estimate, rank_ledgers
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import Solution, attempt_stages
 
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")

@@ -23,7 +23,8 @@ from glm_kvplan.report.words import LANGUAGES, load_words
 from glm_kvplan.report.write import Wanted, render
 from glm_kvplan.sizing import memory_map
 from glm_kvplan.sizing.boot import MemoryGiven
-from glm_kvplan.sizing.workload import Demand, parse_contexts
+from glm_kvplan.sizing.contexts import parse_contexts
+from glm_kvplan.sizing.workload import Demand
 
 DIRECTORY = Path(charts.__file__).parent
 HOST = {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "enable_hierarchical_cache": True}

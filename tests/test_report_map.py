@@ -12,11 +12,11 @@ import pytest
 
 from glm_kvplan.pictures.pools import REST, pool_map
 from glm_kvplan.planner import plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
 from glm_kvplan.report.map_text import legend, map_lines
 from glm_kvplan.sizing.boot import MemoryGiven, boot
 from glm_kvplan.sizing.memory_map import MemoryMap
-from glm_kvplan.sizing.sizes import PoolSizes
 
 WIDTHS = range(40, 201)
 FIGURE = re.compile(r"~?-?\d+\.\d+ (?:GiB|MiB|KiB)")

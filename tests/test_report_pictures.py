@@ -12,9 +12,10 @@ from glm_kvplan.pictures.frontier import lengths
 from glm_kvplan.pictures.picture import Picture, picture
 from glm_kvplan.planner import plan
 from glm_kvplan.sizing.boot import MemoryGiven, boot, setup_of
+from glm_kvplan.sizing.contexts import parse_contexts
 from glm_kvplan.sizing.host_answer import HostGiven
 from glm_kvplan.sizing.solver import Solution
-from glm_kvplan.sizing.workload import Demand, parse_contexts
+from glm_kvplan.sizing.workload import Demand
 
 MTP = {
     "tp_size": 4,

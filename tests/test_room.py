@@ -9,11 +9,12 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
+from glm_kvplan.sizing.contexts import Contexts
 from glm_kvplan.sizing.free import free_bytes
 from glm_kvplan.sizing.room import raised_fraction, room, with_room
 from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.split import best_split, tokens_needed, with_flags
-from glm_kvplan.sizing.workload import Contexts, Demand
+from glm_kvplan.sizing.workload import Demand
 from glm_kvplan.units import GIB, MIB
 
 GEOMETRY = bundled_geometry()

@@ -14,8 +14,8 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile, load_profile
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.pools.charges import charges
 from glm_kvplan.pools.specs import tensor_specs
+from glm_kvplan.sizing.charges import charges
 from glm_kvplan.sizing.failures import SizingError, refusal
 from glm_kvplan.sizing.limits import limits
 from glm_kvplan.sizing.solver import Solution, attempt, attempt_stages

@@ -8,6 +8,7 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.sizing.advice import advise, served_within
+from glm_kvplan.sizing.contexts import Contexts
 from glm_kvplan.sizing.room import Room, room, with_room
 from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.split import (
@@ -21,7 +22,7 @@ from glm_kvplan.sizing.split import (
     tokens_of,
     with_flags,
 )
-from glm_kvplan.sizing.workload import Contexts, Demand, Served
+from glm_kvplan.sizing.workload import Demand, Served
 from glm_kvplan.units import GIB, MIB
 
 GEOMETRY = bundled_geometry()

@@ -7,6 +7,7 @@ import pytest
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.ledgers.ledger import Account, Ledger
 from glm_kvplan.planner import Plan, plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
 from glm_kvplan.sizing.boot import MemoryGiven, boot, memory_of, setup_of
 from glm_kvplan.sizing.compare import Change, byte_changes, unit_changes
@@ -15,7 +16,6 @@ from glm_kvplan.sizing.compare_engines import compare_engines
 from glm_kvplan.sizing.host_answer import HostGiven, host_answer
 from glm_kvplan.sizing.host_coverage import balance
 from glm_kvplan.sizing.remedies import remedies
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import attempt
 from glm_kvplan.units import GIB
 from glm_kvplan.weights.estimate import estimate_weights

@@ -15,11 +15,12 @@ from glm_kvplan.deployment.parallel import pipeline_stages
 from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.planner import Given, given, plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
 from glm_kvplan.sizing.boot import MemoryGiven, boot
+from glm_kvplan.sizing.contexts import contexts
 from glm_kvplan.sizing.estimate import DEFAULT_CONTEXT
-from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.sizing.workload import Demand, contexts, served
+from glm_kvplan.sizing.workload import Demand, served
 from glm_kvplan.sweep.axes import flag_value, read_axis
 from glm_kvplan.sweep.changed import changed
 from glm_kvplan.sweep.points import Sweep, Workload

@@ -15,9 +15,9 @@ from glm_kvplan.pools import validate as module
 from glm_kvplan.pools.allocate import Allocation, AllocationError
 from glm_kvplan.pools.device import Device, find_device, free_memory, resident_memory
 from glm_kvplan.pools.rounding import cuda_bounds
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, tensor_specs
 from glm_kvplan.pools.validate import Validation, scaled, validate
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB, MIB
 
 PROFILE = load_profile("0.5.21")

@@ -7,21 +7,11 @@ import pytest
 
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.errors import InputError
-from glm_kvplan.sizing import workload
+from glm_kvplan.pools.sizes import PoolSizes
+from glm_kvplan.sizing import contexts as lengths
+from glm_kvplan.sizing.contexts import MOST_BINS, Contexts, contexts, parse_contexts, read_histogram
 from glm_kvplan.sizing.search import largest, largest_unbounded, least
-from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.sizing.workload import (
-    MOST_BINS,
-    Contexts,
-    Demand,
-    Served,
-    check,
-    contexts,
-    parse_contexts,
-    read_histogram,
-    served,
-    slots_of_request,
-)
+from glm_kvplan.sizing.workload import Demand, Served, check, served, slots_of_request
 from glm_kvplan.units import LARGEST_COUNT
 
 PLAIN = Deployment()  # five state slots a request, nothing reserved ahead
@@ -132,7 +122,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read_histogram(tmp_path / "bytes.txt")
     with pytest.raises(InputError, match=r"none\.txt: cannot be read \(No such file"):
         read_histogram(tmp_path / "none.txt")
-    monkeypatch.setattr(workload, "LARGEST_FILE", 1 << 20)
+    monkeypatch.setattr(lengths, "LARGEST_FILE", 1 << 20)
     text = "1000 1\n100 3\n#"
     assert histogram(tmp_path, text.ljust(1 << 20, ".")) == MIX
     with pytest.raises(InputError, match=r"lengths\.txt: over 1 MiB; join the lengths"):

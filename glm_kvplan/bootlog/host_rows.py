@@ -8,8 +8,8 @@ from glm_kvplan.bootlog.boot import Boot, Rank, Reading
 from glm_kvplan.bootlog.rows import Row, bytes_row, count_row, decimals, half_step, word_row
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.host import DEFAULT_RATIO, HostPlan, sized_automatically, stage_plans
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GB
 
 _BY_RATIO = "by the printed ratio"

@@ -9,9 +9,9 @@ from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools import counts
 from glm_kvplan.pools.rounding import cuda_bounds
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, tensor_specs
 from glm_kvplan.sizing.costs import costs
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 _STATE = {

@@ -7,8 +7,8 @@ from glm_kvplan.bootlog.boot import Boot, LoggedMemory, logged_memory
 from glm_kvplan.bootlog.fit import Band, fit
 from glm_kvplan.bootlog.rows import PrintedSizes, Row, count_row, half_step, printed_sizes, word_row
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.memory import AFTER_GIVEN_WEIGHTS
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import Solution, attempt
 
 # What the engine may take between its last printed reading and the sizing: the planner's own estimate of it.

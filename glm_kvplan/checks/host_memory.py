@@ -6,10 +6,10 @@ from glm_kvplan.checks.judgements import Judgement
 from glm_kvplan.checks.search import Change
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.host import RESERVE_BYTES
 from glm_kvplan.sizing.host_fit import HostFit, host_fit
 from glm_kvplan.sizing.host_hazards import Hazard, host_hazards
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 

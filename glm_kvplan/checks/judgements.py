@@ -5,10 +5,11 @@ from typing import NamedTuple
 from glm_kvplan.checks.deployment_file import Expectations
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.boot import Boot
+from glm_kvplan.sizing.contexts import contexts
 from glm_kvplan.sizing.limits import Limits
-from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.sizing.workload import Demand, Served, contexts, served
+from glm_kvplan.sizing.workload import Demand, Served, served
 from glm_kvplan.units import GIB, LARGEST_COUNT
 
 

@@ -7,7 +7,7 @@ import typer
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
 from glm_kvplan.planner import Plan
-from glm_kvplan.pools.rank import rank_of
+from glm_kvplan.sizing.rank import rank_of
 
 Context = Annotated[
     str | None,

@@ -14,7 +14,7 @@ from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Given
 from glm_kvplan.sizing.boot import MemoryGiven
-from glm_kvplan.sizing.workload import parse_contexts
+from glm_kvplan.sizing.contexts import parse_contexts
 from glm_kvplan.sweep.axes import read_axis
 from glm_kvplan.sweep.frontier import context_axis, frontier
 from glm_kvplan.sweep.order import read_order

@@ -12,9 +12,9 @@ from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan
-from glm_kvplan.pools.rank import Rank, rank_of
 from glm_kvplan.pools.validate import Make, Validation
 from glm_kvplan.pools.validate import validate as run
+from glm_kvplan.sizing.rank import Rank, rank_of
 from glm_kvplan.units import parse_size
 
 _ALLOCATION = "Allocation"

@@ -61,7 +61,8 @@ def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> W
 
 def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int) -> "Demand":
     """The demand that Lengths, Concurrency and Checkpoints describe; what is left out as in `read_workload`."""
-    from glm_kvplan.sizing.workload import Demand, contexts, parse_contexts
+    from glm_kvplan.sizing.contexts import contexts, parse_contexts
+    from glm_kvplan.sizing.workload import Demand
 
     usual = read_workload(plan, None, concurrency)
     mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)

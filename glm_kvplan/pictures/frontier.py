@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 from glm_kvplan.planner import Plan
 from glm_kvplan.sizing.boot import Boot
+from glm_kvplan.sizing.contexts import contexts
 from glm_kvplan.sizing.setup import Setup
 from glm_kvplan.sizing.split import best_split
-from glm_kvplan.sizing.workload import Demand, Served, contexts, served
+from glm_kvplan.sizing.workload import Demand, Served, served
 
 SHORTEST = 1024
 STEPS_PER_DOUBLING = 8

@@ -1,8 +1,8 @@
 """The map of a workload's pools alone: what `estimate` knows without a word on weights."""
 
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.memory_map import CHARGED, NOTES, STAGING, UNCHARGED, MemoryMap, Segment, pool_bytes
-from glm_kvplan.sizing.sizes import PoolSizes
 
 REST = "everything else"
 

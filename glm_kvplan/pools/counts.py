@@ -3,7 +3,7 @@
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.pools.sizes import PoolSizes
 
 
 def decode_pool(deployment: Deployment) -> bool:

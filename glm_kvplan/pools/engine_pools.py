@@ -16,8 +16,8 @@ from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.pools import counts
 from glm_kvplan.pools.allocate import Progress, Taken, account
 from glm_kvplan.pools.device import Device, import_torch
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, latent_row_elements
-from glm_kvplan.sizing.sizes import PoolSizes
 
 # Below this, what no spec names is a cursor or a table of pointers; the specs leave those out.
 UNLISTED = 4096

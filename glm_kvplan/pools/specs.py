@@ -11,7 +11,7 @@ from glm_kvplan.deployment.deployment import DTYPE_BYTES, Deployment
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.pools import counts
-from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.pools.sizes import PoolSizes
 
 QUANT_BLOCK = 128  # elements that share one fp32 scale, in the latent row and in the index key
 SCALE_BYTES = 4

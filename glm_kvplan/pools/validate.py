@@ -13,8 +13,8 @@ from glm_kvplan.pools.allocate import Allocation, Progress, Taken
 from glm_kvplan.pools.device import Device, find_device, free_memory, import_torch
 from glm_kvplan.pools.measure import Measure, Meter
 from glm_kvplan.pools.rounding import cuda_bounds
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, device_bytes
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 KEEP_FREE = 1 * GIB

@@ -8,8 +8,9 @@ from glm_kvplan.report.flag_words import flag_word
 from glm_kvplan.report.format import count, gib, whole
 from glm_kvplan.report.headline import headline, layout, memory_line
 from glm_kvplan.sizing.advice import Advice
+from glm_kvplan.sizing.contexts import Contexts
 from glm_kvplan.sizing.memory import MemoryBudget
-from glm_kvplan.sizing.workload import Contexts, Demand
+from glm_kvplan.sizing.workload import Demand
 from glm_kvplan.units import GIB
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from glm_kvplan.pools.rank import Rank
 from glm_kvplan.pools.specs import TensorSpec
 from glm_kvplan.report.plan_json import plan_document
+from glm_kvplan.sizing.rank import Rank
 
 
 def document(rank: Rank) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from rich.table import Table
 from rich.text import Text
 
-from glm_kvplan.pools.attribution import Attribution
-from glm_kvplan.pools.rank import Rank
 from glm_kvplan.pools.specs import TensorSpec
 from glm_kvplan.report.console import console
 from glm_kvplan.report.format import decimal, whole
 from glm_kvplan.report.headline import headline, layer_span, layout
 from glm_kvplan.report.rank_words import label, shape, sizes_line
+from glm_kvplan.sizing.attribution import Attribution
+from glm_kvplan.sizing.rank import Rank
 
 
 def render(rank: Rank) -> None:

@@ -1,9 +1,9 @@
 """One rank's tensors in words, the same in every output format of `kvplan pools` and `kvplan validate`."""
 
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec
 from glm_kvplan.pools.validate import Validation
 from glm_kvplan.report.format import count, whole
-from glm_kvplan.sizing.sizes import PoolSizes
 
 
 def sizes_line(sizes: PoolSizes) -> str:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from glm_kvplan.pools.rank import Rank
 from glm_kvplan.pools.validate import Row, Validation, environment
 from glm_kvplan.report.plan_json import plan_document
 from glm_kvplan.report.pools_json import rank_document, tensor_document
+from glm_kvplan.sizing.rank import Rank
 
 
 def document(rank: Rank, found: Validation) -> dict[str, Any]:

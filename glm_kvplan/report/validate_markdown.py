@@ -1,10 +1,10 @@
 """`kvplan validate --report FILE`: a record a team can file."""
 
-from glm_kvplan.pools.rank import Rank
 from glm_kvplan.pools.validate import Validation, environment
 from glm_kvplan.report.format import whole
 from glm_kvplan.report.headline import headline, layer_span, layout
 from glm_kvplan.report.rank_words import explained, sizes_line, verdict
+from glm_kvplan.sizing.rank import Rank
 
 
 def markdown(rank: Rank, found: Validation) -> str:

@@ -8,12 +8,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
-from glm_kvplan.pools.rank import Rank
 from glm_kvplan.pools.validate import Validation
 from glm_kvplan.report.console import console
 from glm_kvplan.report.format import decimal, whole
 from glm_kvplan.report.pools_text import render_head
 from glm_kvplan.report.rank_words import explained, label, shape, sizes_line, verdict
+from glm_kvplan.sizing.rank import Rank
 
 
 def render(rank: Rank, found: Validation) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.failures import SizingError, refusal
 from glm_kvplan.sizing.headroom import Headroom, headroom
 from glm_kvplan.sizing.host_answer import UNKNOWN_HOST, HostAnswer, HostGiven, host_answer, level
@@ -14,7 +15,6 @@ from glm_kvplan.sizing.memory import MemoryBudget, memory_budget
 from glm_kvplan.sizing.memory_map import MemoryMap, memory_map
 from glm_kvplan.sizing.remedies import Remedy, remedies
 from glm_kvplan.sizing.setup import Memory, Setup
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.sizing.transients import Transients, transients
 from glm_kvplan.weights.estimate import WeightEstimate, estimate_weights, weight_options

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.boot import Boot
 from glm_kvplan.sizing.compare import Change, byte_changes, unit_changes
 from glm_kvplan.sizing.estimate import rank_ledgers
 from glm_kvplan.sizing.limits import Limit
-from glm_kvplan.sizing.sizes import PoolSizes
 
 KINDS = ("pool", "size", "limit", "unit", "flag")
 

@@ -21,9 +21,9 @@ from glm_kvplan.ledgers.ledger import Ledger
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools import counts
-from glm_kvplan.pools.attribution import Attribution, attribution
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, tensor_specs
-from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.sizing.attribution import Attribution, attribution
 
 DEFAULT_CONTEXT = 128 * 1024
 

@@ -9,8 +9,8 @@ from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.ledgers.host import KV_SPLIT, HostPool, index_pool, kv_pool, state_pool
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.host_devices import DevicePools, device_pools
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 DEFAULT_RATIO = 2.0  # of hicache_ratio; also what a PD decode server settles on as its pools are built

@@ -10,6 +10,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.ledgers.where import Location, locations
 from glm_kvplan.planner import Plan
 from glm_kvplan.pools import counts
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.sizing.failures import FailureKind
 from glm_kvplan.sizing.host import HostPlan, stage_plans
@@ -17,7 +18,6 @@ from glm_kvplan.sizing.host_coverage import Balance, Coverage, balance, coverage
 from glm_kvplan.sizing.host_fit import HostFit, bytes_by_host, host_fit, ranks_by_host
 from glm_kvplan.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.sizing.search import largest_unbounded
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import LARGEST_GIB, attempt
 from glm_kvplan.units import GIB
 

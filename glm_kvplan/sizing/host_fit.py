@@ -8,6 +8,7 @@ from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.host import (
     RESERVE_BYTES,
     HostPlan,
@@ -21,7 +22,6 @@ from glm_kvplan.sizing.host import (
 )
 from glm_kvplan.sizing.host_devices import device_pools
 from glm_kvplan.sizing.search import largest_unbounded
-from glm_kvplan.sizing.sizes import PoolSizes
 
 RATIO_STEPS = 1000  # a suggested ratio has three decimals
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, tensor_specs
 from glm_kvplan.sizing.memory import DRAFT, TARGET, MemoryBudget
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 STATE_SLOTS, SNAPSHOTS, RINGS = "state slots", "verify snapshots", "replay rings"

@@ -9,9 +9,9 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.costs import Costs, costs, stage_costs
 from glm_kvplan.sizing.failures import FailureKind
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.units import GIB
 
 # The engine's estimate of running requests where the user gives none, and its bounds.

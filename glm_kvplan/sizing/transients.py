@@ -11,7 +11,7 @@ from typing import NamedTuple
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.sizing.sizes import PoolSizes
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.units import GIB, MIB
 
 LOGIT_BYTES = 4

@@ -1,61 +1,13 @@
-"""The workload a server is sized for: how long its contexts are, how many run at once, what stays cached."""
+"""What a server is to serve at once, and how much of it given pools serve."""
 
-import json
-import re
-from collections.abc import Iterable
-from fractions import Fraction
-from math import lcm
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.errors import InputError
+from glm_kvplan.pools.sizes import PoolSizes
+from glm_kvplan.sizing.contexts import Contexts
 from glm_kvplan.sizing.search import largest
-from glm_kvplan.sizing.sizes import PoolSizes
-from glm_kvplan.units import LARGEST_COUNT, is_count, parse_count
-
-MOST_BINS = 20_000
-LARGEST_FILE = 16 << 20
-SHARE = re.compile(r"\d{1,20}(\.\d{1,20})?")
-_ROW = re.compile(r"\s*([^\s,;]+)\s*[,;\s]\s*([^\s,;]+)\s*")
-
-
-class Contexts(NamedTuple):
-    """Context lengths (prompt and output together, in tokens), longest first, with whole-number weights."""
-
-    lengths: tuple[int, ...]
-    weights: tuple[int, ...]
-
-    @property
-    def longest(self) -> int:
-        return self.lengths[0]
-
-    @property
-    def mean(self) -> float:
-        """Mean context length in tokens."""
-        return sum(n * w for n, w in zip(self.lengths, self.weights, strict=True)) / sum(self.weights)
-
-    def counts(self, requests: int) -> tuple[int, ...]:
-        """How many of `requests` requests have each length: never fewer of the long ones than their share.
-
-        The number of requests at least as long as a length is that share of `requests`, rounded up; so one request
-        alone is the longest, and one more request never shortens another.
-        """
-        whole, seen, given = sum(self.weights), 0, 0
-        found = []
-        for weight in self.weights:
-            seen += weight
-            upto = -(-requests * seen // whole)
-            found.append(upto - given)
-            given = upto
-        return tuple(found)
-
-    def tokens(self, requests: int, page_size: int, reserve: int = 0) -> int:
-        """Token places `requests` requests fill: each its context and `reserve` ahead of it, in whole pages."""
-        return sum(
-            count * -(-(length + reserve) // page_size) * page_size
-            for length, count in zip(self.lengths, self.counts(requests), strict=True)
-        )
+from glm_kvplan.units import LARGEST_COUNT
 
 
 class Demand(NamedTuple):
@@ -72,105 +24,6 @@ class Served(NamedTuple):
     requests: int  # over all DP workers and replicas, at most the concurrency asked for
     per_worker: int
     limit: str  # what stops one more on a worker: "concurrency", "running requests", "state slots" or "tokens"
-
-
-def contexts(pairs: Iterable[tuple[int, Fraction | int]]) -> Contexts:
-    """Contexts of (length, share) pairs; shares need not add up to anything, equal lengths are joined."""
-    shares: dict[int, Fraction] = {}
-    for length, share in pairs:
-        if not 0 < length <= LARGEST_COUNT:
-            raise InputError(f"context length {length} must lie between 1 and 2**48")
-        if share < 0:
-            raise InputError(f"the share of context length {length} is negative")
-        if share:
-            shares[length] = shares.get(length, Fraction(0)) + share
-    if not shares:
-        raise InputError("no context length has a share above 0")
-    if len(shares) > MOST_BINS:
-        raise InputError(f"{len(shares)} different context lengths; join them into at most {MOST_BINS}")
-    ordered = sorted(shares, reverse=True)
-    scale = lcm(*{share.denominator for share in shares.values()})
-    return Contexts(tuple(ordered), tuple(int(shares[length] * scale) for length in ordered))
-
-
-def parse_contexts(text: str) -> Contexts:
-    """`131072`, `128k`, a mix `0.8:8k,0.2:128k` whose shares add up to 1, or a histogram file's path.
-
-    Raises InputError for anything else.
-    """
-    text = text.strip()
-    if is_count(text):
-        return contexts([(parse_count(text, "--context"), 1)])
-    if ":" not in text and ("." in text.rstrip("kKmM.") or "/" in text) and Path(text).suffix:
-        return read_histogram(Path(text))
-    if ":" not in text:
-        return contexts([(parse_count(text, "--context"), 1)])
-    if _is_file(text):
-        return read_histogram(Path(text))
-    pairs = []
-    for part in text.split(","):
-        share, _, length = part.partition(":")
-        if not SHARE.fullmatch(share.strip()):
-            raise InputError(f"--context: {part.strip()[:60]!r} is not share:length, such as 0.8:8k")
-        pairs.append((parse_count(length, "--context"), Fraction(share.strip())))
-    total = sum((share for _, share in pairs), Fraction(0))
-    if abs(total - 1) > Fraction(1, 100):
-        raise InputError(f"--context: the shares of {text[:60]!r} add up to {float(total):g}, not 1")
-    return contexts(pairs)
-
-
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # a name no file can have
-        return False
-
-
-def read_histogram(path: Path) -> Contexts:
-    """A histogram file: JSON (`{"8192": 40}`, `[[8192, 40]]` or a list of lengths), or lines `length count`.
-
-    Lines may use commas; a first line of words and lines that start with # are skipped; a count left out is 1.
-    Raises InputError, naming file and line.
-    """
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path}: over {LARGEST_FILE >> 20} MiB; join the lengths into fewer bins")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None
-    if path.suffix.lower() == ".json":
-        return contexts(_json_pairs(path, text))
-    pairs: list[tuple[int, Fraction]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.partition("#")[0].strip()
-        if not line:
-            continue
-        row = _ROW.fullmatch(line)
-        first, second = row.groups() if row else (line, "1")
-        if not pairs and not first[0].isdigit():
-            continue  # the header
-        where = f"{path}:{number}"
-        if not SHARE.fullmatch(second):
-            raise InputError(f"{where}: {second!r} is not a count")
-        pairs.append((parse_count(first, where), Fraction(second)))
-    return contexts(pairs)
-
-
-def _json_pairs(path: Path, text: str) -> list[tuple[int, Fraction]]:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON ({error})") from None
-    rows: list[Any] = list(data.items()) if isinstance(data, dict) else data if isinstance(data, list) else []
-    pairs = []
-    for row in rows:
-        length, count = row if isinstance(row, list | tuple) and len(row) == 2 else (row, 1)
-        if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= LARGEST_COUNT:
-            raise InputError(f"{path}: {count!r} is not a count of requests")
-        pairs.append((parse_count(str(length), str(path)), Fraction(str(count))))
-    return pairs
 
 
 def slots_of_request(demand: Demand, deployment: Deployment) -> int:

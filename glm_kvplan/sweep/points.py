@@ -11,9 +11,10 @@ from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import KvplanError, RefusedError
 from glm_kvplan.planner import Given, Plan
 from glm_kvplan.sizing.boot import MemoryGiven, memory_of
+from glm_kvplan.sizing.contexts import Contexts, contexts
 from glm_kvplan.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.sizing.memory import MemoryBudget
-from glm_kvplan.sizing.workload import Contexts, Demand, check, contexts, served
+from glm_kvplan.sizing.workload import Demand, check, served
 from glm_kvplan.sweep.axes import Axis, check_axes, count_points, flag_value, points
 from glm_kvplan.sweep.changed import changed
 from glm_kvplan.sweep.columns import RESULTS, Column

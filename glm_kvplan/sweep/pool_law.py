@@ -11,8 +11,8 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.pools import counts
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
-from glm_kvplan.sizing.sizes import PoolSizes
 
 _CONTEXT = 1  # context length of the smallest list
 

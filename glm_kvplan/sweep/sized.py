@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.planner import Plan
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.failures import refusal
 from glm_kvplan.sizing.headroom import judge
 from glm_kvplan.sizing.limits import binding
 from glm_kvplan.sizing.memory import MemoryBudget
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.sizing.transients import transients
 from glm_kvplan.sweep.memo import Memo

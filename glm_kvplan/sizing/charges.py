@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.sizing.costs import Costs
-from glm_kvplan.sizing.sizes import PoolSizes
 
 
 class Charges(NamedTuple):

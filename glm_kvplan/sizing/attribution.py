@@ -8,10 +8,10 @@ from glm_kvplan.engine.profile import EngineProfile
 from glm_kvplan.ledgers import indexer, kda_state, latent_kv, replay_ring
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.pools import counts
-from glm_kvplan.pools.charges import charged_rows, charges
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import device_bytes, tensor_specs
+from glm_kvplan.sizing.charges import charged_rows, charges
 from glm_kvplan.sizing.costs import Costs, costs
-from glm_kvplan.sizing.sizes import PoolSizes
 
 
 class Part(NamedTuple):

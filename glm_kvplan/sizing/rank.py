@@ -6,10 +6,10 @@ from glm_kvplan.deployment.deployment import Deployment
 from glm_kvplan.deployment.parallel import stages_of
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.planner import Plan
-from glm_kvplan.pools.attribution import Attribution, attribution
+from glm_kvplan.pools.sizes import PoolSizes
 from glm_kvplan.pools.specs import TensorSpec, device_bytes, tensor_specs
+from glm_kvplan.sizing.attribution import Attribution, attribution
 from glm_kvplan.sizing.estimate import Workload, pool_sizes, workload_sizes
-from glm_kvplan.sizing.sizes import PoolSizes
 from glm_kvplan.sizing.solver import granted_requests
 
 
