@@ -130,3 +130,15 @@ def test_host_states_and_index() -> None:
     assert type(index.row_bytes) is int
     assert all(formula_holds(pool.ledger) for pool in (states, index))
     assert not any(pool.ledger.account.charged or pool.ledger.account.backed_up for pool in (states, index, kv))
+
+
+def test_one_request_by_the_unit_it_is_paid_in() -> None:
+    """The article's request of 128K: 7,260 B a token, five slots, and its rows: two tails of 11 layers, 4 B a column."""
+    flags = {"kv_cache_dtype": "fp8_e4m3"}
+    rank = estimate(plan(flags, gpu="h200", engine="0.5.21"), Workload(131_072, 3)).largest
+    assert rank.request_bytes(131_072) == {
+        "token": 7260 * 131_072,
+        "state slot": 5 * 147_619_840,
+        "request row": 2 * 11 * 4 * 128 * 2 + 4 * (1_048_576 + 4),
+    }
+    assert rank.request_bytes(1)["token"] == 7260
