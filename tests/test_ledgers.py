@@ -133,7 +133,7 @@ def test_host_states_and_index() -> None:
 
 
 def test_one_request_by_the_unit_it_is_paid_in() -> None:
-    """The article's request of 128K: 7,260 B a token, five slots, and its rows: two tails of 11 layers, 4 B a column."""
+    """The article's request of 128K: 7,260 B a token, five slots, and its rows: tails, 4 B a column."""
     flags = {"kv_cache_dtype": "fp8_e4m3"}
     rank = estimate(plan(flags, gpu="h200", engine="0.5.21"), Workload(131_072, 3)).largest
     assert rank.request_bytes(131_072) == {
