@@ -1,46 +1,19 @@
 """Prices of one unit more, and refusals, where memory is a number of bytes counted by hand."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from setups import DRAFT_PAGE, DRAFTS, FIXED, GEOMETRY, PAGE, SLOT, setup_of
 
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.engine.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.sizing.costs import Costs
 from glm_kvplan.sizing.failures import SizingError, refusal
 from glm_kvplan.sizing.prices import Price, prices
 from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.solver import size
 from glm_kvplan.units import GIB
-
-GEOMETRY = bundled_geometry()
-SLOT = 34 * (36_864 + 1_048_576)  # one state slot on each of four ranks
-PAGE = 64 * 11 * (512 + 132)  # of raw rows and their index keys
-DRAFT_PAGE = 64 * 12 * (512 + 132)
-PLAIN = Deployment(
-    tp_size=4, linear_attn_tp_size=4, kv_cache_dtype="fp8_e4m3", kv_layout="fp8_raw", mem_fraction_static=0.75,
-    multimodal=False, chunked_prefill_size=16384,
-)  # fmt: skip
-FIXED = replace(PLAIN, max_mamba_cache_size=100)
-DRAFTS = replace(
-    FIXED, speculative_algorithm="EAGLE", speculative_num_steps=7, speculative_eagle_topk=1,
-    speculative_num_draft_tokens=8, max_draft_tokens=8, max_running_requests=48,
-)  # fmt: skip
-Resolver = Callable[..., Deployment]
-
-
-def setup_of(deployment: Deployment, nbytes: float, resolver: Resolver | None = None, release: str = "0.5.21") -> Setup:
-    """A setup with `nbytes` for states and tokens: 160 GiB before the load, a quarter of which stays free."""
-
-    def memory(asked: Deployment) -> Memory:
-        assert isinstance(asked, Deployment)
-        return Memory(160.0, 40.0 + nbytes / GIB)
-
-    return Setup(GEOMETRY, load_profile(release), deployment, memory, resolver)
 
 
 def priced(setup: Setup) -> dict[str, Price]:

@@ -1,16 +1,14 @@
 """Splits and advice where memory holds a number of requests counted by hand."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from setups import EXACT, PAGE, PLAIN, SLOT, TEN, setup_of
+
 from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.engine.profile import load_profile
-from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.sizing.advice import advise, served_within
 from glm_kvplan.sizing.contexts import Contexts
 from glm_kvplan.sizing.room import Room, room, with_room
-from glm_kvplan.sizing.setup import Memory, Setup
 from glm_kvplan.sizing.split import (
     best_split,
     conversations_kept,
@@ -24,28 +22,6 @@ from glm_kvplan.sizing.split import (
 )
 from glm_kvplan.sizing.workload import Demand, Served
 from glm_kvplan.units import GIB, MIB
-
-GEOMETRY = bundled_geometry()
-SLOT = 34 * (36_864 + 1_048_576)  # one state slot on each of four ranks
-PAGE = 64 * 11 * (512 + 132)  # of raw rows and their index keys
-PLAIN = Deployment(
-    tp_size=4, linear_attn_tp_size=4, kv_cache_dtype="fp8_e4m3", kv_layout="fp8_raw", mem_fraction_static=0.75,
-    multimodal=False, chunked_prefill_size=16384,
-)  # fmt: skip
-TEN = Demand(Contexts((100,), (1,)), 10)  # two pages and five slots each
-EXACT = 51 * SLOT + 20 * PAGE  # fifty slots and the pool's own, and twenty pages
-
-
-def setup_of(
-    deployment: Deployment, nbytes: float, resolver: Callable[..., Deployment] | None = None, release: str = "0.5.21"
-) -> Setup:
-    """A setup with `nbytes` for states and tokens: 160 GiB before the load, a quarter of which stays free."""
-
-    def memory(asked: Deployment) -> Memory:
-        assert isinstance(asked, Deployment)
-        return Memory(160.0, 40.0 + nbytes / GIB)
-
-    return Setup(GEOMETRY, load_profile(release), deployment, memory, resolver)
 
 
 def flags_of(requests: int, slots: int, tokens: int | None) -> dict[str, Any]:
