@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import glm_kvplan as kv
-from glm_kvplan.engine.profile import load_profile
-from glm_kvplan.pools.specs import tensor_specs
-from glm_kvplan.sizing.boot import Boot, MemoryGiven, boot
-from glm_kvplan.sizing.solver import attempt
-from glm_kvplan.sizing.transients import logits_bytes
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.sizing.solver import attempt
+from glm_kvplan.engines.sglang.sizing.start import Boot, MemoryGiven, boot
+from glm_kvplan.engines.sglang.sizing.transients import logits_bytes
 from glm_kvplan.units import GIB
 
 ROOT = Path(__file__).parent.parent

@@ -10,10 +10,10 @@ import sys
 import time
 from itertools import count, cycle, islice, product
 
-from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.engine.profile import EngineProfile, load_profile, releases
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, releases
+from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.sizing.solver import attempt
 
 SOLVES = 100_000
 

@@ -13,11 +13,11 @@ import sys
 import time
 from pathlib import Path
 
+from glm_kvplan.answers.sweep.axes import read_axis
+from glm_kvplan.answers.sweep.points import Sweep
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.planner import given
-from glm_kvplan.report import sweep_csv
-from glm_kvplan.sizing.boot import MemoryGiven
-from glm_kvplan.sweep.axes import read_axis
-from glm_kvplan.sweep.points import Sweep
+from glm_kvplan.show import sweep_csv
 
 MOST = 1_000_000
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from draw import Draw
 
-from glm_kvplan.deployment.command import MEMORY_ENVIRONMENT
-from glm_kvplan.deployment.flags import FLAGS, Flag
-from glm_kvplan.deployment.options import option_table
-from glm_kvplan.engine.gpu import known_gpus
-from glm_kvplan.engine.profile import load_profile, releases
+from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
+from glm_kvplan.engines.sglang.option_words import option_table
+from glm_kvplan.engines.sglang.profile import load_profile, releases
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.loader import BUNDLED, Model
 from glm_kvplan.planner import Given, Plan
-from glm_kvplan.sizing.boot import MemoryGiven
 
 RELEASES = releases()
 DATA = Path(__file__).parents[1] / "tests" / "data"

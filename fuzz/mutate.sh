@@ -1,13 +1,13 @@
 #!/bin/sh
 # Mutation testing of ledgers/ and sizing/ on a copy of the tree: sh fuzz/mutate.sh FOLDER [PATTERN ...]
-# FOLDER is made anew; PATTERN is a file pattern such as glm_kvplan/sizing/solver.py. Needs `pip install mutmut`.
+# FOLDER is made anew; PATTERN is a file pattern such as glm_kvplan/engines/sglang/sizing/solver.py. Needs `pip install mutmut`.
 # TESTS="tests/test_a.py tests/test_b.py" are the tests that judge; the fewer and faster, the sooner it ends.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 copy=$1
 shift
-[ $# -gt 0 ] || set -- "glm_kvplan/ledgers/*" glm_kvplan/sizing/solver.py glm_kvplan/sizing/costs.py \
-    glm_kvplan/sizing/limits.py glm_kvplan/sizing/estimate.py
+[ $# -gt 0 ] || set -- "glm_kvplan/ledgers/*" glm_kvplan/engines/sglang/sizing/solver.py glm_kvplan/engines/sglang/sizing/rank_costs.py \
+    glm_kvplan/engines/sglang/sizing/binding_limits.py glm_kvplan/engines/sglang/sizing/estimate.py
 [ ! -e "$copy" ] || { echo "$copy exists; name a new folder" >&2; exit 2; }
 mkdir -p "$copy"
 cd "$root"
@@ -31,9 +31,9 @@ settings.load_profile("mutants")
 END
 
 only=$(printf '"%s", ' "$@")
-tests=$(printf '"%s", ' ${TESTS:-tests/test_ledgers.py tests/test_locations.py tests/test_costs.py tests/test_limits.py \
-    tests/test_sizing_edges.py tests/test_article.py tests/test_attribution.py tests/test_sizing.py \
-    tests/test_memory_map.py tests/test_properties.py tests/test_host.py tests/test_host_fit.py})
+tests=$(printf '"%s", ' ${TESTS:-tests/engines/sglang/test_ledgers.py tests/engines/sglang/test_locations.py tests/engines/sglang/test_costs.py tests/engines/sglang/test_limits.py \
+    tests/engines/sglang/test_sizing_edges.py tests/engines/sglang/test_article.py tests/engines/sglang/test_attribution.py tests/engines/sglang/test_sizing.py \
+    tests/engines/sglang/test_memory_map.py tests/engines/sglang/test_properties.py tests/engines/sglang/test_host.py tests/engines/sglang/test_host_fit.py})
 cat >> pyproject.toml <<END
 
 [tool.mutmut]

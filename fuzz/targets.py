@@ -15,21 +15,21 @@ sys.path.insert(0, str(Path(__file__).parent))
 from draw import Draw
 from inputs import RELEASES, drawn_memory, drawn_plan, edited_config, launch_text, log_text
 
-from glm_kvplan.bootlog.boot import logged_memory
-from glm_kvplan.bootlog.reader import read_log
-from glm_kvplan.bootlog.releases import possible
-from glm_kvplan.bootlog.stream import read_file
-from glm_kvplan.deployment.command import read_launch_command
-from glm_kvplan.engine.gpu import known_gpus
-from glm_kvplan.engine.profile import load_profile
+from glm_kvplan.engines.sglang.boot_log.boot import logged_memory
+from glm_kvplan.engines.sglang.boot_log.log_releases import possible
+from glm_kvplan.engines.sglang.boot_log.reader import read_log
+from glm_kvplan.engines.sglang.boot_log.stream import read_file
+from glm_kvplan.engines.sglang.launch_command import read_launch_command
+from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.sizing.attribution import attribution
+from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
+from glm_kvplan.engines.sglang.sizing.solver import attempt_stages
+from glm_kvplan.engines.sglang.sizing.start import boot, memory_of
 from glm_kvplan.errors import KvplanError
+from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED, BUNDLED_ORIGIN, Model, geometry_from_config, load_model
 from glm_kvplan.planner import Given, Plan
-from glm_kvplan.sizing.attribution import attribution
-from glm_kvplan.sizing.boot import boot, memory_of
-from glm_kvplan.sizing.estimate import Workload, estimate
-from glm_kvplan.sizing.solver import attempt_stages
 
 _SCRATCH = Path(tempfile.gettempdir())
 

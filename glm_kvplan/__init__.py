@@ -18,38 +18,38 @@ _HOME = {
     "RefusedError": "errors",
     "plan": "planner",
     "Plan": "planner",
-    "Deployment": "deployment.deployment",
-    "KvLayout": "deployment.deployment",
-    "EngineProfile": "engine.profile",
-    "Gpu": "engine.gpu",
+    "Deployment": "engines.sglang.deployment",
+    "KvLayout": "engines.sglang.deployment",
+    "EngineProfile": "engines.sglang.profile",
+    "Gpu": "memory.gpu",
     "Geometry": "model.geometry",
-    "Ledger": "ledgers.ledger",
-    "PoolSizes": "pools.sizes",
-    "TensorSpec": "pools.specs",
-    "Workload": "sizing.estimate",
-    "Estimate": "sizing.estimate",
-    "estimate": "sizing.estimate",
+    "Ledger": "engines.sglang.components.ledger",
+    "PoolSizes": "engines.sglang.components.pool_sizes",
+    "TensorSpec": "engines.sglang.components.tensors",
+    "Workload": "engines.sglang.sizing.estimate",
+    "Estimate": "engines.sglang.sizing.estimate",
+    "estimate": "engines.sglang.sizing.estimate",
 }
 
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from glm_kvplan.deployment.deployment import Deployment as Deployment
-    from glm_kvplan.deployment.deployment import KvLayout as KvLayout
-    from glm_kvplan.engine.gpu import Gpu as Gpu
-    from glm_kvplan.engine.profile import EngineProfile as EngineProfile
+    from glm_kvplan.engines.sglang.components.ledger import Ledger as Ledger
+    from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes as PoolSizes
+    from glm_kvplan.engines.sglang.components.tensors import TensorSpec as TensorSpec
+    from glm_kvplan.engines.sglang.deployment import Deployment as Deployment
+    from glm_kvplan.engines.sglang.deployment import KvLayout as KvLayout
+    from glm_kvplan.engines.sglang.profile import EngineProfile as EngineProfile
+    from glm_kvplan.engines.sglang.sizing.estimate import Estimate as Estimate
+    from glm_kvplan.engines.sglang.sizing.estimate import Workload as Workload
+    from glm_kvplan.engines.sglang.sizing.estimate import estimate as estimate
     from glm_kvplan.errors import InputError as InputError
     from glm_kvplan.errors import KvplanError as KvplanError
     from glm_kvplan.errors import RefusedError as RefusedError
-    from glm_kvplan.ledgers.ledger import Ledger as Ledger
+    from glm_kvplan.memory.gpu import Gpu as Gpu
     from glm_kvplan.model.geometry import Geometry as Geometry
     from glm_kvplan.planner import Plan as Plan
     from glm_kvplan.planner import plan as plan
-    from glm_kvplan.pools.sizes import PoolSizes as PoolSizes
-    from glm_kvplan.pools.specs import TensorSpec as TensorSpec
-    from glm_kvplan.sizing.estimate import Estimate as Estimate
-    from glm_kvplan.sizing.estimate import Workload as Workload
-    from glm_kvplan.sizing.estimate import estimate as estimate
 
 
 def __getattr__(name: str) -> Any:

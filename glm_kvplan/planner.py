@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.deployment.resolve import Choice, Resolution, resolve
-from glm_kvplan.deployment.weight_format import WeightFormat, weight_format
-from glm_kvplan.engine.gpu import Gpu, find_gpu
-from glm_kvplan.engine.profile import BASELINE, EngineProfile, load_profile
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.profile import BASELINE, EngineProfile, load_profile
+from glm_kvplan.engines.sglang.resolve.resolver import Choice, Resolution, resolve
+from glm_kvplan.engines.sglang.weight_format import WeightFormat, weight_format
+from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED_ORIGIN, Model, load_model
 
 if TYPE_CHECKING:
-    from glm_kvplan.deployment.command import LaunchCommand
+    from glm_kvplan.engines.sglang.launch_command import LaunchCommand
 
 ASSUMED_GPU = "h200"
 
@@ -140,8 +140,8 @@ def given(
 
 def _read(launch: "Sequence[str] | str | LaunchCommand", release: str) -> "LaunchCommand":
     # the reader is a third of the start-up time, and most questions come without a launch command
-    from glm_kvplan.deployment.command import LaunchCommand, read_launch_command
-    from glm_kvplan.deployment.launch_file import with_config_file
+    from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
+    from glm_kvplan.launch.launch_file import with_config_file
 
     if isinstance(launch, LaunchCommand):
         return launch

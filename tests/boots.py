@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from glm_kvplan.bootlog.boot import Boot
-from glm_kvplan.bootlog.reader import read_log
-from glm_kvplan.bootlog.reconcile import Given, Reconciliation, reconcile
-from glm_kvplan.bootlog.stream import read_file
+from paths import DATA
 
-LOGS = Path(__file__).parent / "data" / "logs"
+from glm_kvplan.engines.sglang.boot_log.boot import Boot
+from glm_kvplan.engines.sglang.boot_log.reader import read_log
+from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, Reconciliation, reconcile
+from glm_kvplan.engines.sglang.boot_log.stream import read_file
+
+LOGS = DATA / "logs"
 FRAC80 = LOGS / "b200x4-mtp6-frac80.log"
 SECRETS = ("sk-live-0123456789abcdef", "adm-0123456789", "hunter2", "wm-secret-77")
 

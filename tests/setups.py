@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from glm_kvplan.deployment.deployment import Deployment
-from glm_kvplan.engine.profile import load_profile
+from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand
+from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.sizing.contexts import Contexts
-from glm_kvplan.sizing.setup import Memory, Setup
-from glm_kvplan.sizing.workload import Demand
 from glm_kvplan.units import GIB
 
 GEOMETRY = bundled_geometry()

@@ -7,10 +7,10 @@ import typer
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Lengths, read_demand
+from glm_kvplan.engines.sglang.sizing.advice import advise as make_advice
+from glm_kvplan.engines.sglang.sizing.advice import served_within
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, memory_of, setup_of
 from glm_kvplan.planner import Plan
-from glm_kvplan.sizing.advice import advise as make_advice
-from glm_kvplan.sizing.advice import served_within
-from glm_kvplan.sizing.boot import MemoryGiven, memory_of, setup_of
 
 
 @with_plan
@@ -50,12 +50,12 @@ def advise(
     )
     span = served_within(setup, demand, answer, budget.error_gib)
     if json:
-        from glm_kvplan.report.advise_json import document
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show.advise_json import document
+        from glm_kvplan.show.json_text import print_json
 
         print_json(document(plan, demand, answer, budget, span))
     else:
-        from glm_kvplan.report.advise_text import render
+        from glm_kvplan.show.advise_text import render
 
         render(plan, demand, answer, budget, span)
     return 0 if answer.holds else 1

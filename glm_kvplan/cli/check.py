@@ -48,34 +48,34 @@ def check(
     """
     if context.obj["launch"] is not None:
         raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
-    from glm_kvplan.checks.check import check_files, exit_code
+    from glm_kvplan.answers.check.checking import check_files, exit_code
 
     checked = check_files(files, engine=engine, gpu=gpu)
     code = exit_code(checked, strict)
     if json or format is Format.json:
-        from glm_kvplan.report import check_json
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show import check_json
+        from glm_kvplan.show.json_text import print_json
 
         print_json(check_json.document(checked, code))
     elif format is Format.sarif:
-        from glm_kvplan.report import check_sarif
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show import check_sarif
+        from glm_kvplan.show.json_text import print_json
 
         print_json(check_sarif.document(checked))
     elif format is Format.junit:
-        from glm_kvplan.report import check_junit
+        from glm_kvplan.show import check_junit
 
         print(check_junit.text(checked))
     elif format is Format.github:
-        from glm_kvplan.report import check_github
+        from glm_kvplan.show import check_github
 
         print("\n".join(check_github.lines(checked)))
     elif format is Format.markdown:
-        from glm_kvplan.report import check_markdown
+        from glm_kvplan.show import check_markdown
 
         print("\n".join(check_markdown.lines(checked)))
     else:
-        from glm_kvplan.report.check_text import render
+        from glm_kvplan.show.check_text import render
 
         render(checked)
     return code

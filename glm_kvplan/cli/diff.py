@@ -33,19 +33,19 @@ def diff(
     engines, gpus = _pair("--engine", engine), _pair("--gpu", gpu)
     if len(files) == 1 and engines[0] == engines[1] and gpus[0] == gpus[1]:
         raise InputError("one file alone: name a second one, or two engines or GPUs (--engine A --engine B)")
-    from glm_kvplan.checks.sides import side_of
-    from glm_kvplan.sizing.compare_boots import boot_changes
+    from glm_kvplan.answers.diff.sides import side_of
+    from glm_kvplan.answers.diff.starts import boot_changes
 
     a = side_of(files[0], engines[0], gpus[0])
     b = side_of(files[-1], engines[1], gpus[1])
     found = boot_changes(a, b)
     if json:
-        from glm_kvplan.report.diff_json import document
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show.diff_json import document
+        from glm_kvplan.show.json_text import print_json
 
         print_json(document(a, b, found))
     else:
-        from glm_kvplan.report.diff_text import render
+        from glm_kvplan.show.diff_text import render
 
         render(a, b, found)
 

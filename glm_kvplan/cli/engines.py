@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.options import Json
-from glm_kvplan.engine.profile import installed_release, load_profile, releases
+from glm_kvplan.engines.sglang.profile import installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
 
 
@@ -27,16 +27,16 @@ def engines(
         return
     if len(compared) != 2:
         raise InputError("name two engines to compare, such as: kvplan engines 0.5.21 0.5.22")
-    from glm_kvplan.sizing.compare_engines import compare_engines
+    from glm_kvplan.answers.diff.engines import compare_engines
 
     comparison = compare_engines(load_profile(compared[0]), load_profile(compared[1]))
     if json:
-        from glm_kvplan.report.engines_json import document
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show.engines_json import document
+        from glm_kvplan.show.json_text import print_json
 
         print_json(document(comparison))
     else:
-        from glm_kvplan.report.engines_text import render
+        from glm_kvplan.show.engines_text import render
 
         render(comparison)
 
@@ -45,11 +45,11 @@ def _list(json: bool) -> None:
     installed = installed_release()
     profiles = [load_profile(release) for release in releases()]
     if json:
-        from glm_kvplan.report.engines_json import list_document
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show.engines_json import list_document
+        from glm_kvplan.show.json_text import print_json
 
         print_json(list_document(profiles, installed))
         return
-    from glm_kvplan.report.engines_text import render_list
+    from glm_kvplan.show.engines_text import render_list
 
     render_list(profiles, installed)

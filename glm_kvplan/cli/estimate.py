@@ -7,8 +7,8 @@ import typer
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
+from glm_kvplan.engines.sglang.sizing.estimate import estimate as make_estimate
 from glm_kvplan.planner import Plan
-from glm_kvplan.sizing.estimate import estimate as make_estimate
 
 
 @with_plan
@@ -31,17 +31,17 @@ def estimate(
     workload = read_workload(plan, context, concurrency)
     answer, host = make_estimate(plan, workload), None
     if plan.deployment.enable_hierarchical_cache or host_gib is not None or pod_gib is not None:
-        from glm_kvplan.sizing.host_answer import host_answer
+        from glm_kvplan.engines.sglang.sizing.host_answer import host_answer
 
         given = read_host(plan.deployment, host_gib, pod_gib)
         host = host_answer(plan, answer.sizes, given._replace(prefix_tokens=workload.context))
     if json:
-        from glm_kvplan.report.estimate_json import document
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show.estimate_json import document
+        from glm_kvplan.show.json_text import print_json
 
         print_json(document(plan, answer, host))
     else:
-        from glm_kvplan.report.estimate_text import render
+        from glm_kvplan.show.estimate_text import render
 
         render(plan, answer, host, explain=explain)
     return 0 if host is None or host.fits else 1

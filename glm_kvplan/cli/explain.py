@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.answers.explain import topics
+from glm_kvplan.answers.explain.location_topic import places
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-from glm_kvplan.explain import topics
-from glm_kvplan.explain.where import places
 from glm_kvplan.planner import Plan
 
 
@@ -32,8 +32,8 @@ def explain(
         topics.check_topic(topic)
     found = topics.ground(plan, read_workload(plan, context, concurrency))
     if json:
-        from glm_kvplan.report import explain_json
-        from glm_kvplan.report.json_text import print_json
+        from glm_kvplan.show import explain_json
+        from glm_kvplan.show.json_text import print_json
 
         if topic is None:
             print_json(explain_json.topics_document(topics.TITLES))
@@ -42,7 +42,7 @@ def explain(
         else:
             print_json(explain_json.document(plan, topic, topics.explain(found, topic)))
         return
-    from glm_kvplan.report import explain_text
+    from glm_kvplan.show import explain_text
 
     if topic is None:
         explain_text.render_topics(topics.TITLES)

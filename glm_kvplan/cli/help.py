@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
-from glm_kvplan.deployment.flags import FLAGS
+from glm_kvplan.engines.sglang.flags import FLAGS
 
 _LEAST, _MOST, _NAMES = 60, 100, 32  # columns of a line at least and at most; the column of names
 _PANEL_OF = {flag.name: flag.group for flag in FLAGS}

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glm_kvplan.deployment.deployment import Deployment
+from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
 
 if TYPE_CHECKING:
-    from glm_kvplan.sizing.host_answer import HostGiven
+    from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 
 _PANEL = "Host memory (HiCache)"
 
@@ -38,7 +38,7 @@ def read_host(
     deployment: Deployment, host_gib: float | None, pod_gib: float | None, prefix: str | None = None
 ) -> "HostGiven":
     """What the options say. Raises InputError for values that cannot be, or that nothing would use."""
-    from glm_kvplan.sizing.host_answer import host_given
+    from glm_kvplan.engines.sglang.sizing.host_answer import host_given
 
     tokens = None if prefix is None else parse_count(prefix, "--context")
     if tokens is not None and not deployment.enable_hierarchical_cache:

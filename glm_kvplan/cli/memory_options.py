@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.options import OptionGroup
-from glm_kvplan.sizing.boot import MemoryGiven
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 
 _PANEL = "Memory of one GPU"
 

@@ -20,11 +20,11 @@ def model(context: typer.Context, model: Model = None, revision: Revision = None
     for warning in loaded.warnings:
         print(f"kvplan: note: {warning}", file=sys.stderr)
     if json:
-        from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.model_json import document
+        from glm_kvplan.show.json_text import print_json
+        from glm_kvplan.show.model_json import document
 
         print_json(document(loaded))
     else:
-        from glm_kvplan.report.model_text import render
+        from glm_kvplan.show.model_text import render
 
         render(loaded)

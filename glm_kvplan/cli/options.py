@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
-from glm_kvplan.deployment.flag_values import read_value
-from glm_kvplan.deployment.flags import FLAGS, Flag
-from glm_kvplan.engine.gpu import known_gpus
-from glm_kvplan.engine.profile import BASELINE, installed_release, load_profile, releases
+from glm_kvplan.engines.sglang.flag_values import read_value
+from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.planner import Given, Plan, given
 
 if TYPE_CHECKING:
-    from glm_kvplan.deployment.command import LaunchCommand
+    from glm_kvplan.engines.sglang.launch_command import LaunchCommand
 
 Model = Annotated[
     str | None,
@@ -187,13 +187,13 @@ def read_launch(words: list[str] | None, path: str | None, release: str = BASELI
     if words is not None and path is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
     if path is not None:
-        from glm_kvplan.deployment.launch_file import read_launch_file
+        from glm_kvplan.launch.launch_file import read_launch_file
 
         return read_launch_file(path, release)
     if words is None:
         return None
-    from glm_kvplan.deployment.command import read_launch_command
-    from glm_kvplan.deployment.launch_file import with_config_file
+    from glm_kvplan.engines.sglang.launch_command import read_launch_command
+    from glm_kvplan.launch.launch_file import with_config_file
 
     # one word is the whole command in quotes: text for the reader to split
     return with_config_file(read_launch_command(words[0] if len(words) == 1 else words, release), release)
@@ -203,7 +203,7 @@ def _switches(assignments: list[str] | None) -> dict[str, str]:
     """The engine's switches that --env sets. Raises InputError for one that changes no byte."""
     if not assignments:
         return {}
-    from glm_kvplan.deployment.command import MEMORY_ENVIRONMENT
+    from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
 
     found = {}
     for assignment in assignments:

@@ -6,8 +6,8 @@ import typer
 
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
+from glm_kvplan.engines.sglang.sizing.rank_pools import rank_of
 from glm_kvplan.planner import Plan
-from glm_kvplan.sizing.rank import rank_of
 
 Context = Annotated[
     str | None,
@@ -37,11 +37,11 @@ def pools(
     """
     rank = rank_of(plan, read_workload(plan, context, concurrency), pp_rank)
     if json:
-        from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.pools_json import document
+        from glm_kvplan.show.json_text import print_json
+        from glm_kvplan.show.pools_json import document
 
         print_json(document(rank))
     else:
-        from glm_kvplan.report.pools_text import render
+        from glm_kvplan.show.pools_text import render
 
         render(rank)

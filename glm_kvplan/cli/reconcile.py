@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.bootlog.boot import Boot
-from glm_kvplan.bootlog.reconcile import Given
 from glm_kvplan.cli.options import Json, Launch, Model, Revision, read_launch
+from glm_kvplan.engines.sglang.boot_log.boot import Boot
+from glm_kvplan.engines.sglang.boot_log.reconciliation import Given
 from glm_kvplan.errors import InputError
 
 _SAVE = "Save"
@@ -65,8 +65,8 @@ def reconcile(
 
     Example: docker logs sglang 2>&1 | kvplan reconcile - --gpu b200 --save plan.yaml
     """
-    from glm_kvplan.bootlog.causes import causes
-    from glm_kvplan.bootlog.reconcile import reconcile as hold
+    from glm_kvplan.engines.sglang.boot_log.causes import causes
+    from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile as hold
 
     boots, source = _boots(log, url, timeout)
     number = len(boots) if boot is None else boot
@@ -79,18 +79,18 @@ def reconcile(
     answer = hold(boots[number - 1], given)
     likely = causes(answer)
     if save is not None:
-        from glm_kvplan.bootlog.plan_file import plan_document, to_yaml
+        from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document, to_yaml
 
         _save(save, to_yaml(plan_document(answer, source)), force, answer.explained)
     if save == "-":
         pass  # the file is the output
     elif json:
-        from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.reconcile_json import document
+        from glm_kvplan.show.json_text import print_json
+        from glm_kvplan.show.reconcile_json import document
 
         print_json(document(answer, likely, number, len(boots)))
     else:
-        from glm_kvplan.report.reconcile_text import render
+        from glm_kvplan.show.reconcile_text import render
 
         render(answer, likely, number, len(boots))
     return 0 if answer.explained else 1
@@ -101,7 +101,7 @@ def _save(path: str, text: str, force: bool, explained: bool) -> None:
     if path == "-":
         print(text, end="")
     else:
-        from glm_kvplan.bootlog.plan_file import save
+        from glm_kvplan.engines.sglang.boot_log.plan_file import save
 
         save(path, text, force=force)
         print(f"kvplan: wrote {path}{doubt}", file=sys.stderr)
@@ -110,14 +110,14 @@ def _save(path: str, text: str, force: bool, explained: bool) -> None:
 def _boots(log: str | None, url: str | None, timeout: float) -> tuple[list[Boot], str]:
     """The starts, and what to call where they were read."""
     if url is not None and log is None:
-        from glm_kvplan.bootlog.server_info import read_server_info
+        from glm_kvplan.engines.sglang.boot_log.server_info import read_server_info
 
         found = read_server_info(url, timeout)
         return [found], found.origin
     if log is None or url is not None:
         raise InputError("give a log (- for standard input) or --url, one of them")
-    from glm_kvplan.bootlog.reader import read_log
-    from glm_kvplan.bootlog.stream import Progress, read_file
+    from glm_kvplan.engines.sglang.boot_log.reader import read_log
+    from glm_kvplan.engines.sglang.boot_log.stream import Progress, read_file
 
     with Progress(log) as progress:
         return read_log(read_file(log, progress)), "standard input" if log == "-" else log

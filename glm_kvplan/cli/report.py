@@ -8,9 +8,9 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import with_plan
 from glm_kvplan.cli.workload_options import Checkpoints, Concurrency, Lengths, read_demand
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.planner import Plan
-from glm_kvplan.report.write import read_format, write_report
-from glm_kvplan.sizing.boot import MemoryGiven
+from glm_kvplan.show.write import read_format, write_report
 
 
 @with_plan
@@ -43,7 +43,7 @@ def report(
     """
     wanted = read_format(output, format, chart, lang)
     demand = read_demand(plan, context, concurrency, checkpoints)
-    from glm_kvplan.pictures.picture import picture
+    from glm_kvplan.answers.pictures.picture import picture
 
     seen = picture(plan, demand, given, read_host(plan.deployment, host_gib, pod_gib))
     write_report(seen, wanted)

@@ -11,11 +11,11 @@ def resolve(plan: Plan, json: Json = False) -> None:
     Example: kvplan resolve --gpu b200 -- python -m sglang.launch_server --model-path zai-org/GLM-5.3-Flash --tp 4
     """
     if json:
-        from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.resolve_json import document
+        from glm_kvplan.show.json_text import print_json
+        from glm_kvplan.show.resolve_json import document
 
         print_json(document(plan))
     else:
-        from glm_kvplan.report.resolve_text import render
+        from glm_kvplan.show.resolve_text import render
 
         render(plan)

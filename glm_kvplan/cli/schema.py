@@ -6,7 +6,7 @@ def schema() -> None:
 
     Example: kvplan schema > deployment.schema.json
     """
-    from glm_kvplan.checks.schema import json_schema
-    from glm_kvplan.report.json_text import print_json
+    from glm_kvplan.answers.check.file_schema import json_schema
+    from glm_kvplan.show.json_text import print_json
 
     print_json(json_schema())

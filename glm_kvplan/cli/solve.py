@@ -8,8 +8,8 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import read_tokens
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, setup_of
 from glm_kvplan.planner import Plan
-from glm_kvplan.sizing.boot import MemoryGiven, boot, setup_of
 
 
 @with_plan
@@ -39,16 +39,16 @@ def solve(
     answer = boot(plan, given, None if prompt is None else read_tokens(plan, prompt, "--prompt"), host)
     priced = None
     if prices and answer.failure is None:
-        from glm_kvplan.sizing.prices import prices as price_list
+        from glm_kvplan.engines.sglang.sizing.prices import prices as price_list
 
         priced = price_list(setup_of(plan, given))
     if json:
-        from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.solve_json import document
+        from glm_kvplan.show.json_text import print_json
+        from glm_kvplan.show.solve_json import document
 
         print_json(document(plan, answer, priced))
     else:
-        from glm_kvplan.report.solve_text import render
+        from glm_kvplan.show.solve_text import render
 
         render(plan, answer, priced)
     return 0 if answer.failure is None and (answer.host is None or answer.host.fits) else 1

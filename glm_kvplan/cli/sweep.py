@@ -7,20 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
+from glm_kvplan.answers.contexts import parse_contexts
+from glm_kvplan.answers.sweep.axes import read_axis
+from glm_kvplan.answers.sweep.conditions import read_where
+from glm_kvplan.answers.sweep.memory_readings import reading_notes
+from glm_kvplan.answers.sweep.order import read_order
+from glm_kvplan.answers.sweep.pareto import context_axis, frontier
+from glm_kvplan.answers.sweep.points import Row, Sweep, Workload
 from glm_kvplan.cli import drop_output
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import with_given
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Given
-from glm_kvplan.sizing.boot import MemoryGiven
-from glm_kvplan.sizing.contexts import parse_contexts
-from glm_kvplan.sweep.axes import read_axis
-from glm_kvplan.sweep.frontier import context_axis, frontier
-from glm_kvplan.sweep.order import read_order
-from glm_kvplan.sweep.points import Row, Sweep, Workload
-from glm_kvplan.sweep.readings import reading_notes
-from glm_kvplan.sweep.where import read_where
 from glm_kvplan.units import parse_count
 
 _ROWS = "Sweep"
@@ -149,7 +149,7 @@ def sweep(
     for note in (*given.notes, *reading_notes((axis.name for axis in points.axes), memory)):
         print(f"kvplan: note: {note}", file=sys.stderr)
 
-    from glm_kvplan.report.sweep_progress import progress
+    from glm_kvplan.show.sweep_progress import progress
 
     rows: Iterable[Row] = progress(points, len(points))
     if keep is not None:
@@ -167,12 +167,12 @@ def sweep(
 
 
 def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, limit: int | None, front: bool) -> None:
-    from glm_kvplan.report.whole_file import destination
+    from glm_kvplan.show.whole_file import destination
 
     if form == "table":
         from rich.console import Console
 
-        from glm_kvplan.report.sweep_table import render
+        from glm_kvplan.show.sweep_table import render
 
         most = _SHOWN if limit is None else limit
         held = list(islice(rows, most + 1))
@@ -187,11 +187,11 @@ def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, li
         rows = islice(rows, limit)
     write: Any
     if form == "csv":
-        from glm_kvplan.report.sweep_csv import write
+        from glm_kvplan.show.sweep_csv import write
     elif form == "jsonl":
-        from glm_kvplan.report.sweep_jsonl import write
+        from glm_kvplan.show.sweep_jsonl import write
     else:
-        from glm_kvplan.report.sweep_parquet import write
+        from glm_kvplan.show.sweep_parquet import write
     with destination(output, binary=form == "parquet", partial=True) as stream:
         write(points.columns, rows, stream)
 
@@ -204,7 +204,7 @@ def _format(form: str | None, output: str | None) -> str:
     if form not in _FORMATS:
         raise InputError(f"--format {form[:40]!r}: there are {', '.join(_FORMATS)}")
     if form == "parquet":
-        from glm_kvplan.report.sweep_parquet import check_installed
+        from glm_kvplan.show.sweep_parquet import check_installed
 
         if output in (None, "-"):
             raise InputError("--format parquet writes a file: add -o FILE.parquet")

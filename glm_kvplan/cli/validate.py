@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.allocate.validation import Make, Validation
+from glm_kvplan.allocate.validation import validate as run
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
+from glm_kvplan.engines.sglang.sizing.rank_pools import Rank, rank_of
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan
-from glm_kvplan.pools.validate import Make, Validation
-from glm_kvplan.pools.validate import validate as run
-from glm_kvplan.sizing.rank import Rank, rank_of
 from glm_kvplan.units import parse_size
 
 _ALLOCATION = "Allocation"
@@ -70,19 +70,19 @@ def validate(
     rank = rank_of(plan, read_workload(plan, context, concurrency), pp_rank)
     found = _run(rank, device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
     if report is not None:
-        from glm_kvplan.report.validate_markdown import markdown
+        from glm_kvplan.show.validate_markdown import markdown
 
         try:
             report.write_text(markdown(rank, found), encoding="utf-8")
         except OSError as error:
             raise InputError(f"--report {report}: {error.strerror}") from None
     if json:
-        from glm_kvplan.report.json_text import print_json
-        from glm_kvplan.report.validate_json import document
+        from glm_kvplan.show.json_text import print_json
+        from glm_kvplan.show.validate_json import document
 
         print_json(document(rank, found))
     else:
-        from glm_kvplan.report.validate_text import render
+        from glm_kvplan.show.validate_text import render
 
         render(rank, found)
     return 0 if found.ok else 1
@@ -94,12 +94,12 @@ def _run(rank: Rank, device: str, keep_free: int, scale: bool, touch: bool, pack
     if package is not None:
         if package != "sglang":
             raise InputError(f"--with {package!r} is not known; use sglang")
-        from glm_kvplan.pools.engine_pools import EnginePools, PoolInputs, check_release
+        from glm_kvplan.engines.sglang.own_pools import EnginePools, PoolInputs, check_release
 
         plan = rank.plan
         built_by = f"sglang {check_release(plan.profile)}"
         make = partial(EnginePools, PoolInputs(plan.geometry, plan.deployment, plan.profile, rank.stage))
-    from glm_kvplan.report.validate_text import progress_bar
+    from glm_kvplan.show.validate_text import progress_bar
 
     try:
         with progress_bar() as (begin, advance):

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glm_kvplan.engines.sglang.sizing.estimate import Workload, default_workload
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan
-from glm_kvplan.sizing.estimate import Workload, default_workload
 from glm_kvplan.units import parse_count
 
 if TYPE_CHECKING:
-    from glm_kvplan.sizing.workload import Demand
+    from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 
 WORKLOAD = "Workload"  # the panel
 
@@ -61,8 +61,8 @@ def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> W
 
 def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int) -> "Demand":
     """The demand that Lengths, Concurrency and Checkpoints describe; what is left out as in `read_workload`."""
-    from glm_kvplan.sizing.contexts import contexts, parse_contexts
-    from glm_kvplan.sizing.workload import Demand
+    from glm_kvplan.answers.contexts import contexts, parse_contexts
+    from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 
     usual = read_workload(plan, None, concurrency)
     mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)

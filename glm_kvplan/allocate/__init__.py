@@ -1,0 +1,1 @@
+"""The tensors made real with torch, and measured."""

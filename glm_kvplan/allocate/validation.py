@@ -1,0 +1,187 @@
+"""Take the pools' memory for real, measure it three ways, and give it back."""
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+from glm_kvplan.allocate.allocation import Allocation, Progress, Taken
+from glm_kvplan.allocate.allocator_rounding import cuda_bounds
+from glm_kvplan.allocate.device import Device, find_device, free_memory, import_torch
+from glm_kvplan.allocate.measure import Measure, Meter
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.components.tensors import TensorSpec, device_bytes
+from glm_kvplan.errors import InputError
+from glm_kvplan.units import GIB
+
+KEEP_FREE = 1 * GIB
+_SCALE_STEPS = 1 << 20
+
+Build = Callable[[PoolSizes], tuple[TensorSpec, ...]]
+
+
+class Builder(Protocol):
+    """Something that takes memory for specs, tells what it took, and gives it back at the end of its `with` block."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def take(self, specs: Iterable[TensorSpec], *, touch: bool = True, progress: Progress | None = None) -> None: ...
+
+    def taken(self) -> dict[str, Taken]: ...
+
+    def unexpected(self) -> tuple[str, ...]: ...
+
+    def storage_bytes(self) -> int: ...
+
+
+Make = Callable[[Device, PoolSizes], Builder]
+
+
+class Row(NamedTuple):
+    """One spec and what was found in its place; `taken` None: no such tensor."""
+
+    spec: TensorSpec
+    taken: Taken | None
+
+    @property
+    def equal(self) -> bool:
+        spec = self.spec
+        return self.taken == Taken(spec.count, spec.dtype, spec.shape, spec.nbytes)
+
+
+class Validation(NamedTuple):
+    """What was predicted, what was taken, and what the framework and the driver say of it."""
+
+    device: Device
+    asked: PoolSizes
+    sizes: PoolSizes  # smaller than `asked` where the pools were scaled to fit
+    scale: Fraction  # sizes / asked, 1 where nothing was scaled
+    free_bytes: int | None  # on the device, before
+    keep_free: int
+    rows: tuple[Row, ...]
+    unexpected: tuple[str, ...]  # tensors the engine built and the specs do not have
+    measures: tuple[Measure, ...]
+    touched: bool
+    seconds: float
+    built_by: str  # "torch" or the engine's release
+
+    @property
+    def predicted(self) -> int:
+        """Bytes of the specs, host tensors included."""
+        return sum(row.spec.nbytes for row in self.rows)
+
+    @property
+    def taken(self) -> int:
+        """Bytes of the tensors, by torch's own count."""
+        return sum(row.taken.nbytes for row in self.rows if row.taken is not None)
+
+    @property
+    def ok(self) -> bool:
+        """The verdict: every tensor is there with its dtype, shape and bytes, and no other is."""
+        return not self.unexpected and all(row.equal for row in self.rows)
+
+
+def validate(
+    build: Build,
+    sizes: PoolSizes,
+    *,
+    page_size: int,
+    device: str = "auto",
+    keep_free: int = KEEP_FREE,
+    scale: bool = False,
+    touch: bool = True,
+    progress: Progress | None = None,
+    begin: Callable[[int], None] | None = None,
+    make: Make | None = None,
+    built_by: str = "torch",
+) -> Validation:
+    """Allocate the tensors `build(sizes)` describes, compare them with the specs, measure, and free everything.
+
+    What does not fit into the device's free memory less `keep_free` bytes is refused before anything is taken, or
+    with `scale` made smaller in proportion. `make` puts other tensors in the place of ours (the engine's own pools),
+    and `built_by` names them. `begin` is told the bytes to come, `progress` the bytes done.
+    Raises InputError (device, sizes), MissingTorchError, AllocationError.
+    """
+    target = find_device(device)
+    meter = Meter(target)
+    free = free_memory(target)
+    room = None if free is None else free - keep_free
+    asked, sizes, factor = sizes, *fit(build, sizes, page_size, target, room, scale)
+    specs = build(sizes)
+    if begin is not None:
+        begin(sum(spec.nbytes for spec in specs))
+    start = time.perf_counter()
+    with Allocation(target) if make is None else make(target, sizes) as allocation:
+        allocation.take(specs, touch=touch, progress=progress)
+        seconds = time.perf_counter() - start
+        measures = meter.read(specs, allocation.storage_bytes(), touched=touch)
+        taken, unexpected = allocation.taken(), allocation.unexpected()
+    rows = tuple(Row(spec, taken.get(spec.name)) for spec in specs)
+    return Validation(
+        target, asked, sizes, factor, free, keep_free, rows, unexpected, measures, touch, seconds, built_by
+    )
+
+
+def fit(
+    build: Build, sizes: PoolSizes, page_size: int, device: Device, room: int | None, scale: bool
+) -> tuple[PoolSizes, Fraction]:
+    """The sizes whose tensors fit into `room` bytes (None: anything does), and the share of the asked ones they are.
+
+    Raises InputError where they do not fit and `scale` is False, or where nothing fits.
+    """
+    need = needed_bytes(build(sizes), device)
+    if room is None or need <= room:
+        return sizes, Fraction(1)
+    if not scale:
+        raise InputError(
+            f"--device {device.name}: {need} bytes are needed and {max(room, 0)} are free after --keep-free; "
+            "give --scale to shrink the pools in proportion, or smaller sizes"
+        )
+    low, high = 0, _SCALE_STEPS  # `high` never fits
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = needed_bytes(build(scaled(sizes, Fraction(middle, _SCALE_STEPS), page_size)), device) <= room
+        low, high = (middle, high) if fits else (low, middle)
+    if not low:
+        raise InputError(f"--device {device.name}: not even the smallest pools fit into {max(room, 0)} free bytes")
+    factor = Fraction(low, _SCALE_STEPS)
+    return scaled(sizes, factor, page_size), factor
+
+
+def scaled(sizes: PoolSizes, factor: Fraction, page_size: int) -> PoolSizes:
+    """The sizes times `factor`, tokens in whole pages, one page, slot and request at least."""
+    return PoolSizes(
+        max(int(sizes.tokens * factor) // page_size, 1) * page_size,
+        max(int(sizes.state_slots * factor), 1),
+        max(int(sizes.running_requests * factor), 1),
+    )
+
+
+def needed_bytes(specs: tuple[TensorSpec, ...], device: Device) -> int:
+    """Bytes the device must have free: what its allocator may reserve on a GPU, all tensors on the CPU."""
+    if device.kind == "cuda":
+        return cuda_bounds(specs).most_reserved
+    if device.kind == "cpu":
+        return sum(spec.nbytes for spec in specs)
+    return device_bytes(specs)
+
+
+def environment() -> dict[str, str]:
+    """The machine and the versions a record of a validation names."""
+    from glm_kvplan import __version__
+
+    torch = import_torch()
+    return {
+        "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": sys.version.split()[0],
+        "torch": str(torch.__version__),
+        "cuda": str(torch.version.cuda or "none"),
+        "glm_kvplan": __version__,
+    }

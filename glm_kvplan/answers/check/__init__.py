@@ -1,0 +1,1 @@
+"""`kvplan check`: a deployment file held against its expectations."""

@@ -1,0 +1,1 @@
+"""`kvplan diff`: two deployments or two releases side by side."""

@@ -1,0 +1,1 @@
+"""`kvplan explain`: how a number comes about."""

@@ -1,0 +1,75 @@
+"""What an explanation is made of, and what every topic asks about its deployment."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.sglang.components.ledger import Ledger
+from glm_kvplan.engines.sglang.components.tensors import TensorSpec
+from glm_kvplan.engines.sglang.sizing.estimate import Estimate
+from glm_kvplan.planner import Plan
+
+
+class Figure(NamedTuple):
+    """One number under one reading. `unit` is B, tokens, ... or a rate such as B/token."""
+
+    reading: str  # "right" or "wrong"
+    says: str
+    value: int
+    unit: str
+
+
+class Explanation(NamedTuple):
+    """One topic's answer: a few sentences, the right number beside the wrong one, the formula and its source."""
+
+    title: str
+    lines: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    formula: str
+    numbers: str  # the formula with its values
+    source: str
+
+
+class Ground(NamedTuple):
+    """The deployment a topic speaks of, and one rank of its fullest pipeline stage under a workload."""
+
+    plan: Plan
+    answer: Estimate
+
+    @property
+    def ledgers(self) -> Mapping[str, Ledger]:
+        return {ledger.account.name: ledger for ledger in self.answer.largest.ledgers}
+
+    @property
+    def tensors(self) -> Mapping[str, TensorSpec]:
+        return {spec.name: spec for spec in self.answer.largest.tensors}
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of one token in every token pool: latent row, index keys and the draft's own."""
+        return sum(ledger.bytes_per_unit for ledger in self.answer.largest.ledgers if ledger.account.unit == "token")
+
+    @property
+    def full_layers(self) -> int:
+        return self.plan.geometry.full_attention_in(self.answer.largest.stage)
+
+    @property
+    def index_layers(self) -> int:
+        """Full-attention layers with index keys, and so a compress tail, of their own."""
+        return self.plan.geometry.index_in(self.answer.largest.stage)
+
+    @property
+    def kda_layers(self) -> int:
+        return self.plan.geometry.linear_attention_in(self.answer.largest.stage)
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 layer`, `11 layers`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def right(says: str, value: int, unit: str) -> Figure:
+    return Figure("right", says, value, unit)
+
+
+def wrong(says: str, value: int, unit: str) -> Figure:
+    return Figure("wrong", says, value, unit)

@@ -1,0 +1,47 @@
+"""The topics by name, in the order of the article's list of misreadings."""
+
+from collections.abc import Callable
+
+from glm_kvplan.answers.explain import state_topics as state
+from glm_kvplan.answers.explain import token_topics as tokens
+from glm_kvplan.answers.explain.topic import Explanation, Ground
+from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
+from glm_kvplan.errors import InputError
+from glm_kvplan.planner import Plan
+
+WHERE = "where"
+
+TOPICS: dict[str, tuple[str, Callable[[Ground], Explanation]]] = {
+    "row": ("512, 528 or 576: how wide a token's row is", tokens.row),
+    "token": ("what the bytes of a token leave out", tokens.token),
+    "page": ("tokens of a page, and what index_kpool groups", tokens.page),
+    "tail": ("the compress tail, and why the host has none", state.tail),
+    "pools": ("one hybrid pool with two sub-pools", state.pools),
+    "indexer": ("whether HiCache copies the index keys", tokens.host_index),
+    "slot": ("KDA state by slots: how many, how large", state.slot),
+    "tp": ("attention TP, and what it divides", state.tp),
+    "mtp": ("what speculation adds", tokens.mtp),
+}
+TITLES = {WHERE: "the map: what lies where in HBM and DRAM", **{name: title for name, (title, _) in TOPICS.items()}}
+
+
+def ground(plan: Plan, workload: Workload) -> Ground:
+    """The deployment a topic speaks of. Raises as `estimate`."""
+    return Ground(plan, estimate(plan, workload))
+
+
+def explain(found: Ground, topic: str) -> Explanation:
+    """The answer of one of TOPICS for this deployment. Raises InputError for another name."""
+    check_topic(topic)
+    return TOPICS[topic][1](found)
+
+
+def check_topic(topic: str) -> None:
+    """Raise InputError, naming the nearest, for what is no topic."""
+    if topic in TITLES:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(topic.lower(), TITLES, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else f"topics are: {', '.join(TITLES)}"
+    raise InputError(f"explain {topic!r}: no such topic; {hint}")

@@ -1,0 +1,34 @@
+"""The map of a workload's pools alone: what `estimate` knows without a word on weights."""
+
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.sizing.memory_map import (
+    CHARGED,
+    NOTES,
+    STAGING,
+    UNCHARGED,
+    MemoryMap,
+    Segment,
+    pool_bytes,
+)
+from glm_kvplan.planner import Plan
+
+REST = "everything else"
+
+
+def pool_map(plan: Plan, sizes: PoolSizes, stage: range, staging_bytes: int = 0) -> MemoryMap:
+    """The pools of one rank of a pipeline stage. Where the user named a GPU, against its whole memory: the last
+    segment is then what weights, graphs and all else may take (negative: the pools alone do not fit).
+    """
+    pools = pool_bytes(plan.geometry, plan.deployment, plan.profile, sizes, stage)
+    pools[STAGING] = staging_bytes
+    segments = [
+        Segment(name, pools[name], name in CHARGED, "exact", NOTES[name])
+        for name in (*CHARGED, *UNCHARGED)
+        if pools[name]
+    ]
+    taken = sum(segment.nbytes for segment in segments)
+    if plan.gpu_assumed:
+        return MemoryMap(taken, tuple(segments))
+    total = plan.gpu.memory_mib << 20
+    rest = Segment(REST, total - taken, False, "derived", "weights, CUDA graphs, activations, and what stays free")
+    return MemoryMap(total, (*segments, rest))

@@ -1,0 +1,1 @@
+"""`kvplan sweep`: many points of one deployment."""

@@ -1,0 +1,139 @@
+"""The axes of a sweep: which names can vary, over which values, and the points of their product."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+
+from glm_kvplan.answers.sweep.columns import AT, Column
+from glm_kvplan.answers.sweep.spans import Span, read_list, read_numbers
+from glm_kvplan.engines.sglang.flag_values import read_value
+from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.model.checkpoints import find_checkpoint
+
+_OWN = {
+    "engine": ("site", "text"),
+    "gpu": ("site", "text"),
+    "pre_gib": ("memory", "float"),
+    "available_gib": ("memory", "float"),
+    "weights_gib": ("memory", "float"),
+    "draft_weights_gib": ("memory", "float"),
+    "checkpoint": ("memory", "text"),
+    "context": ("workload", "int"),
+    "concurrency": ("workload", "int"),
+    "checkpoints": ("workload", "int"),
+    "prompt": ("workload", "int"),
+}
+_FLAGS = {spelling.lstrip("-").replace("-", "_"): flag for flag in FLAGS for spelling in (flag.name, *flag.options)}
+_KINDS = {"int": "int", "count": "int", "float": "float", "flag": "flag", "switch": "flag"}
+_SWITCH = {"on": True, "true": True, "off": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One name and the values it takes in turn. `role`: flag, site (engine, gpu), memory or workload."""
+
+    name: str
+    role: str
+    column: Column
+    spans: tuple[Span, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.spans))
+
+    def __iter__(self) -> Iterator[object]:
+        return chain.from_iterable(self.spans)
+
+
+def read_axis(text: str) -> Axis:
+    """The axis that `NAME=VALUES` says.
+
+    NAME is a memory flag (any spelling of it), engine, gpu, a reading of memory (pre_gib, available_gib, weights_gib,
+    draft_weights_gib), checkpoint, or the workload's context, concurrency, checkpoints or prompt. VALUES are a list
+    `1,2,4`, ranges `8k..1m:x2` and `0.70..0.90:0.02` (ends included), `on,off`, and `none` to take a flag back.
+    Raises InputError for a name or value that cannot be.
+    """
+    typed, equals, values = text.partition("=")
+    name = typed.strip().lstrip("-").replace("-", "_")
+    where = f"--over {typed.strip()[:40]}"
+    if not equals or not name:
+        raise InputError(f"--over {text[:60]!r}: write NAME=VALUES, such as mem_fraction_static=0.70..0.90:0.02")
+    flag = _FLAGS.get(name)
+    if name in _OWN:
+        role, kind = _OWN[name]
+    elif flag is not None and flag.kind != "json":
+        name, role, kind = flag.name, "flag", _KINDS.get(flag.kind, "text")
+    elif flag is not None:
+        raise InputError(f"{where}: a JSON value cannot be an axis; sweep the single flags")
+    else:
+        near = difflib.get_close_matches(name[:60], [*_OWN, *_FLAGS], 3, 0.6)
+        hint = f"; nearest: {', '.join(near)}" if near else ""
+        raise InputError(f"{where}: no such axis{hint} (any flag of `kvplan resolve --help`, or {', '.join(_OWN)})")
+
+    def read(word: str) -> Span:
+        return _read(word, where, name, kind, flag if role == "flag" else None)
+
+    column = Column(f"given_{name}" if name in AT else name, kind, "axis")
+    return Axis(name, role, column, read_list(values, where, read))
+
+
+def _read(word: str, where: str, name: str, kind: str, flag: Flag | None) -> Span:
+    takes_none = flag is None or "none" not in (flag.choices or ())
+    if word == "none" and takes_none and name not in ("engine", "gpu"):
+        return (None,)
+    if kind == "flag":
+        if word not in _SWITCH:
+            raise InputError(f"{where}: {word[:40]!r} is not on, off or none")
+        return (_SWITCH[word],)
+    if kind in ("int", "float"):
+        return read_numbers(word, where, whole=kind == "int")
+    if flag is not None and flag.kind == "ints":
+        for number in word.split("+"):
+            read_value(flag, number, None, where)
+    elif flag is not None:
+        read_value(flag, word, None, where)
+    elif name == "engine":
+        load_profile(word)
+    elif name == "gpu":
+        find_gpu(word)
+    else:
+        find_checkpoint(word)
+    return (word,)
+
+
+def flag_value(name: str, value: object) -> object:
+    """What an axis value is as a flag: `off` leaves out a flag that takes nothing, `1+2+4` are several numbers."""
+    flag = _FLAGS[name]
+    if flag.kind == "flag" and value is False:
+        return None
+    if flag.kind == "ints" and isinstance(value, str):
+        return [int(number) for number in value.split("+")]
+    return value
+
+
+def check_axes(axes: Sequence[Axis]) -> None:
+    """Raise InputError where a name stands twice."""
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"--over {name} is given twice; write its values in one list")
+
+
+def count_points(axes: Sequence[Axis]) -> int:
+    """How many points the product of the axes has."""
+    return prod(len(axis) for axis in axes)
+
+
+def points(axes: Sequence[Axis]) -> Iterator[tuple[object, ...]]:
+    """The points of the product, one at a time, the last axis fastest. Nothing is written out beforehand."""
+    if not axes:
+        yield ()
+        return
+    last = axes[-1]
+    for head in points(axes[:-1]):
+        for value in last:
+            yield (*head, value)

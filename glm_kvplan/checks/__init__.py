@@ -1,1 +1,0 @@
-"""Deployment files: read strictly, planned, and held against what their authors expect of them."""

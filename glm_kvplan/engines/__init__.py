@@ -1,0 +1,1 @@
+"""The engines that serve the model, one folder each."""

@@ -1,0 +1,1 @@
+"""SGLang: its flags, releases, memory components, sizing and boot log."""

@@ -1,0 +1,1 @@
+"""SGLang's boot log read and explained."""

@@ -1,0 +1,110 @@
+"""A deployment file for `kvplan check`, with the memory that was measured: the next change starts from it."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from glm_kvplan.engines.sglang.boot_log.log_launch import shortest_flags
+from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
+from glm_kvplan.errors import InputError
+
+
+def plan_document(answer: Reconciliation, source: str) -> dict[str, object]:
+    """The file's content; as `expect` it has what the server now holds.
+
+    `available_gib` is the memory that gives exactly the printed sizes, where there is such: it is what the engine
+    read when it sized its pools, a little less than the log's last line.
+    """
+    plan, sizing = answer.plan, answer.sizing
+    flags = shortest_flags(plan, answer.gpu_guessed)
+    nodes = flags.pop("nnodes", 1)
+    document: dict[str, object] = {
+        "model": str(answer.boot.arguments.get("model_path", plan.model.name)),
+        "engine": answer.engine,
+        "gpu": plan.gpu.name,
+        "nodes": nodes,
+        "flags": flags,
+    }
+    if plan.environment:
+        document["environment"] = dict(plan.environment)
+    memory = _memory(answer, source)
+    if memory:
+        document["memory"] = memory
+    sizes = sizing.sizes
+    if sizes is not None:
+        workers = plan.deployment.attn_dp_size * plan.deployment.replicas
+        document["expect"] = {
+            "min_total_tokens": sizes.tokens * workers,
+            "max_running_requests": sizes.running_requests * workers,
+        }
+    return document
+
+
+def _memory(answer: Reconciliation, source: str) -> dict[str, object]:
+    sizing = answer.sizing
+    band, memory = sizing.band, sizing.memory
+    if memory is None:
+        if band is None:
+            return {}
+        weights = answer.boot.first("weights")
+        return {
+            "pre_gib": sizing.pre_gib,
+            "available_gib": round(band.middle_gib, 6),
+            **({} if weights is None else {"target_weights_gib": float(weights["usage"])}),
+            "source": f"{source}: no memory printed; the budget that the printed sizes imply, from the card's total",
+        }
+    available, how = memory.available_gib, "printed readings"
+    if band is not None and answer.explained and band.distance(available):
+        available, how = band.middle_gib, "the reading that gives the printed sizes exactly"
+    measured: dict[str, object] = {
+        "pre_gib": memory.pre_gib,
+        "available_gib": round(available, 6),
+        "target_weights_gib": memory.target_weights_gib,
+    }
+    if memory.draft_weights_gib is not None:
+        measured["draft_weights_gib"] = memory.draft_weights_gib
+    return {**measured, "source": f"{source}: {how}"}
+
+
+def to_yaml(document: Mapping[str, object]) -> str:
+    """The document as YAML, written by hand: two levels of plain values, which JSON scalars spell in YAML too."""
+    return "\n".join(_yaml_lines(document)) + "\n"
+
+
+def _yaml_lines(document: Mapping[str, object], indent: str = "") -> Iterator[str]:
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            yield f"{indent}{name}:" if value else f"{indent}{name}: {{}}"
+            yield from _yaml_lines(value, indent + "  ")
+        else:
+            yield f"{indent}{name}: {json.dumps(value)}"
+
+
+def save(path: str, text: str, *, force: bool = False) -> None:
+    """Write the file whole or not at all. Raises InputError where one is there already (without `force`)."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        raise InputError(f"--save {path}: is not a file; give the name of one, or - to print it")
+    if target.exists() and not force:
+        raise InputError(f"--save {path}: the file exists; give --force to replace it")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", text=True)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            written = Path(name)
+            written.chmod(0o644)
+            if force:
+                written.replace(target)
+            else:
+                target.hardlink_to(written)  # fails where another process has just written the file
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except FileExistsError:
+        raise InputError(f"--save {path}: the file exists; give --force to replace it") from None
+    except OSError as error:
+        raise InputError(f"--save {path}: cannot be written ({error.strerror})") from None

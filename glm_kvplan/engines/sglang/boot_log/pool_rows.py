@@ -1,0 +1,173 @@
+"""The bytes of every pool at the printed sizes, beside the printed ones: no memory reading comes into it."""
+
+from collections.abc import Iterator
+
+from glm_kvplan.allocate.allocator_rounding import cuda_bounds
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, Rank, Reading
+from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, half_step, word_row
+from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
+from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.components.tensors import TensorSpec, tensor_specs
+from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.sizing.rank_costs import costs
+from glm_kvplan.planner import Plan
+from glm_kvplan.units import GIB
+
+_STATE = {
+    "conv": ("conv_state",),
+    "ssm": ("temporal_state",),
+    "snapshot_ssm": ("intermediate_ssm",),
+    "snapshot_conv": ("intermediate_conv_window",),
+}
+_DTYPES = {"bf16": ("bfloat16",), "fp8_scaled": ("float8_e4m3fn",), "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz")}
+
+
+def flag_rows(plan: Plan, boot: Boot) -> Iterator[Row]:
+    """Numbers that follow from the flags alone."""
+    deployment = plan.deployment
+    page_size = boot.arguments.get("page_size")
+    if isinstance(page_size, int):
+        yield count_row("page_size", "", deployment.page_size, str(page_size), "flags")
+    reserve = boot.first("reserve")
+    if reserve is not None:
+        shown = f"{deployment.mm_reserve_mib / 1024 if deployment.multimodal else 0.0:.2f}"
+        off = float(reserve["gib"]) - float(shown)
+        yield Row("multimodal reserve", "", shown, reserve["gib"], off, not off, "flags")
+    ready = boot.first("ready")
+    if ready is not None:
+        for name, field, predicted in (
+            ("chunked_prefill_size", "chunk", deployment.chunked_prefill_size),
+            ("max_prefill_tokens", "prefill", deployment.max_prefill_tokens),
+            ("context_len", "context", deployment.context_length),
+        ):
+            if field in ready:
+                yield count_row(name, "", predicted, ready[field], "flags")
+
+
+def pool_rows(plan: Plan, boot: Boot, answer: Sizing) -> Iterator[Row]:
+    """Every pool of one rank of each pipeline stage, and the ranks that printed something else."""
+    sizes = answer.sizes
+    yield from _warning_rows(plan, boot, sizes)
+    for number, stage in enumerate(stages_of(plan.geometry, plan.deployment)):
+        ranks = {rank: found for rank, found in boot.ranks.items() if rank.pp == number}
+        rank = _fullest(ranks)
+        if rank is None:
+            continue
+        if sizes is not None:
+            specs = tensor_specs(plan.geometry, plan.deployment, plan.profile, sizes, stage)
+            label = str(rank) if plan.deployment.pp_size > 1 else ""
+            yield from _rank_rows(plan, ranks[rank], specs, sizes, label)
+            yield from _memory_rows(ranks[rank], specs, answer, str(rank) if len(boot.ranks) > 1 else "")
+        yield from _disagreements(ranks, rank)
+
+
+def _fullest(ranks: dict[Rank, dict[str, list[Reading]]]) -> Rank | None:
+    """The rank that printed most pools; the lowest of them."""
+    names = ("state_pool", "token_pool", "replay_rings", "pools_end")
+    best = max(sorted(ranks), key=lambda rank: sum(len(ranks[rank].get(name, ())) for name in names), default=None)
+    return best if best is not None and any(name in ranks[best] for name in names) else None
+
+
+def _total(specs: tuple[TensorSpec, ...], *names: str) -> int:
+    return sum(spec.nbytes for spec in specs if spec.name in names)
+
+
+def _rank_rows(
+    plan: Plan,
+    readings: dict[str, list[Reading]],
+    specs: tuple[TensorSpec, ...],
+    sizes: PoolSizes,
+    label: str,
+) -> Iterator[Row]:
+    for state in readings.get("state_pool", ())[:1]:
+        slots = counts.effective_state_slots(plan.deployment, sizes)
+        yield count_row("state pool slots", label, slots, state["slots"], "printed sizes")
+        for field, names in _STATE.items():
+            if field in state:
+                yield bytes_row(f"state pool {field}", label, _total(specs, *names), state[field])
+            elif _total(specs, *names) and field.startswith("snapshot"):
+                yield word_row(f"state pool {field}", label, "printed", "absent", "flags")
+    for ring in readings.get("replay_rings", ())[:1]:
+        for field, printed in ring.items():
+            yield bytes_row(f"replay ring {field}", label, _total(specs, f"replayssm_{field}"), printed)
+    for runner, pool in zip(("", "draft."), readings.get("token_pool", ()), strict=False):
+        name = "draft token pool" if runner else "token pool"
+        if "dtype" in pool:
+            allowed = _DTYPES[plan.deployment.kv_layout]
+            dtype = pool["dtype"] if pool["dtype"] in allowed else allowed[0]
+            yield word_row(f"{name} dtype", label, dtype, pool["dtype"], "flags")
+        yield count_row(f"{name} tokens", label, sizes.tokens, pool["tokens"], "printed sizes")
+        nbytes = _total(specs, f"{runner}kv_buffer", f"{runner}index_k_buffer")
+        if "gib" in pool:
+            yield bytes_row(f"{name} size", label, nbytes, pool["gib"])
+
+
+def _memory_rows(
+    readings: dict[str, list[Reading]], specs: tuple[TensorSpec, ...], answer: Sizing, label: str
+) -> Iterator[Row]:
+    """What is free on one rank once the pools exist, between two ends.
+
+    The most: its last reading less the pools' tensors. The least: less, besides, what was taken before the sizing and
+    what torch's allocator may round the tensors up by. Ranks differ, and the engine sizes by the least of them.
+    """
+    loaded = readings.get("load_end", ())
+    if answer.taken_gib is None or not loaded:
+        return
+    last = loaded[-1]["available"]
+    done: tuple[TensorSpec, ...] = ()
+    for drafts, pools in enumerate(readings.get("pools_end", ())[:2]):
+        done += tuple(spec for spec in specs if spec.name.startswith("draft.") == bool(drafts))
+        nbytes = sum(spec.nbytes for spec in done if spec.place == "device")
+        printed = pools["available"]
+        rounding = half_step(printed) + half_step(last)
+        most = float(last) - nbytes / GIB + rounding
+        spread = (cuda_bounds(done).most_reserved - nbytes) / GIB
+        least = most - 2 * rounding - max(answer.taken_gib, 0.0) - spread
+        value = float(printed)
+        outside = value - min(max(value, least), most)
+        shown = f"{least:.2f}..{most:.2f}"
+        name = "free after draft pools" if drafts else "free after pools"
+        yield Row(name, label, shown, printed, outside, not outside, "memory", "to the allocator's rounding")
+    for ready in readings.get("ready", ())[:1]:
+        if "available" in ready:
+            yield Row("available_gpu_mem", label, "", ready["available"], None, None, "", "after CUDA graphs")
+
+
+def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[Row]:
+    ratio = plan.deployment.slots_per_request
+    capped = boot.first("capped")
+    if capped is not None:
+        slots = int(capped["slots"])
+        yield count_row("capped: slots per request", "", ratio, capped["ratio"], "flags")
+        yield count_row("capped: max_running_requests", "", slots // ratio, capped["requests"], "printed sizes")
+    reduced = boot.first("reduced")
+    if reduced is not None:
+        wanted = costs(plan.geometry, plan.deployment, plan.profile).requests
+        yield count_row("reduced: requested", "", wanted or 0, reduced["wanted"], "flags")
+        if sizes is not None:
+            yield count_row("reduced: granted", "", sizes.running_requests, reduced["requests"], "printed sizes")
+    raised = boot.first("decode_slots")
+    if raised is not None and sizes is not None:
+        requests = sizes.running_requests + counts.prealloc_requests(plan.deployment)
+        yield count_row("decode slots: requests", "", requests, raised["requests"], "printed sizes")
+        each = 1 + counts.ping_pong_slots(plan.deployment)
+        yield count_row("decode slots: slots per request", "", each, raised["ratio"], "flags")
+
+
+_ALIKE = ("state_pool", "replay_rings", "token_pool", "host_kv", "host_state", "host_index")
+
+
+def _disagreements(ranks: dict[Rank, dict[str, list[Reading]]], leader: Rank) -> Iterator[Row]:
+    """Ranks of one stage whose pools differ from the leader's; the engine gives all of them the same."""
+    for rank, readings in ranks.items():
+        for name in _ALIKE:
+            mine, leads = readings.get(name), ranks[leader].get(name)
+            if mine and leads and mine[: len(leads)] != leads[: len(mine)]:
+                what = f"{name.replace('_', ' ')} of {rank}"
+                yield word_row(what, str(rank), _spelled(leads), _spelled(mine), "printed sizes")
+                break
+
+
+def _spelled(readings: list[Reading]) -> str:
+    return "; ".join(" ".join(f"{key}={value}" for key, value in reading.items()) for reading in readings)

@@ -1,0 +1,102 @@
+"""Boot logs: lines in, one `Boot` a server start out. Memory does not grow with the log."""
+
+import re
+from collections.abc import Iterable
+
+from glm_kvplan.engines.sglang.boot_log import log_releases as releases
+from glm_kvplan.engines.sglang.boot_log import server_args
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, Rank
+from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, SERVER_ARGUMENTS
+from glm_kvplan.engines.sglang.boot_log.unwrap import LONGEST_LINE, plain, rank_of, unwrap
+from glm_kvplan.errors import InputError
+
+LARGEST_BOOT_COUNT = 256
+LONGEST_PREFIX = 400  # container, time stamp and rank; a message deeper in a line is somebody's prompt
+LONGEST_MESSAGE = 1000
+WHOLE_ARGUMENTS = 300  # fields; the engine's own line has 502 or more
+
+_ANCHOR = re.compile("|".join(map(re.escape, ANCHORS)))
+_ANCHOR_BYTES = re.compile(_ANCHOR.pattern.encode())
+# The first readings of a rank; after one of its pools they belong to the next boot.
+_FIRST = ("distributed_end", "baseline", "load_begin")
+_POOLS = ("state_pool", "token_pool", "ready")
+
+
+def read_log(lines: Iterable[bytes | str]) -> list[Boot]:
+    """The server starts in a log, in order; what a truncated log holds of each.
+
+    Ranks may be interleaved, lines coloured, time-stamped or wrapped by Docker, Docker Compose, Kubernetes or a
+    JSON-lines collector. Raises InputError where no line is a boot message of the engine.
+    """
+    reader = _Reader()
+    for number, line in enumerate(lines, 1):
+        reader.read(number, line)
+    if not reader.boots:
+        raise InputError(
+            "no boot of an SGLang server was found: no server_args, memory or pool line; give the log from its start"
+        )
+    return reader.boots
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.boots: list[Boot] = []
+        self.pending: dict[str, str] = {}  # lines that a container cut, by stream
+
+    def read(self, number: int, line: bytes | str) -> None:
+        if not self.pending:
+            found = _ANCHOR.search(line) if isinstance(line, str) else _ANCHOR_BYTES.search(line)
+            if found is None:
+                return
+        if isinstance(line, bytes):
+            line = line[:LONGEST_LINE].decode("utf-8", "replace")
+        stream, text, ends = unwrap(line[:LONGEST_LINE])
+        if stream in self.pending:
+            text = (self.pending.pop(stream) + text)[:LONGEST_LINE]
+        if not ends and len(text) < LONGEST_LINE:
+            self.pending[stream] = text
+            return
+        self._message(number, plain(text))
+
+    def _message(self, number: int, text: str) -> None:
+        anchor = _ANCHOR.search(text)
+        if anchor is None:
+            return
+        if anchor.group() == SERVER_ARGUMENTS:
+            if anchor.start() <= LONGEST_PREFIX:
+                self._arguments(number, text[anchor.end() :])
+            return
+        shape = BY_ANCHOR[anchor.group()]
+        text = text[: LONGEST_PREFIX + LONGEST_MESSAGE]
+        match = shape.pattern.search(text)
+        if match is None or match.start() > LONGEST_PREFIX:
+            return
+        rank = rank_of(text[: match.start()])
+        reading = {name: value for name, value in match.groupdict().items() if value is not None}
+        self._boot(number, rank, shape.name).add(rank, shape.name, reading)
+
+    def _boot(self, number: int, rank: Rank, name: str) -> Boot:
+        if not self.boots:
+            return self._begin(number)
+        boot = self.boots[-1]
+        again = name in _FIRST and any(pool in boot.ranks.get(rank, {}) for pool in _POOLS)
+        return self._begin(number) if again else boot
+
+    def _begin(self, number: int) -> Boot:
+        if len(self.boots) >= LARGEST_BOOT_COUNT:
+            del self.boots[0]
+        self.boots.append(Boot(f"line {number}"))
+        return self.boots[-1]
+
+    def _arguments(self, number: int, text: str) -> None:
+        parsed = server_args.parse(text)
+        if parsed is None:
+            return
+        boot = self.boots[-1] if self.boots else None
+        # Every node of a server prints its arguments before any of them loads.
+        if boot is None or not boot.empty or (boot.arguments and boot.arguments != parsed.values):
+            boot = self._begin(number)
+        boot.arguments = parsed.values
+        boot.argument_names = set(parsed.names & releases.telling_names())
+        boot.arguments_cut = not parsed.complete
+        boot.arguments_whole = parsed.complete and len(parsed.names) >= WHOLE_ARGUMENTS

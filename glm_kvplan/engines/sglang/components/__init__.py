@@ -1,0 +1,1 @@
+"""SGLang's memory, one file a kind."""

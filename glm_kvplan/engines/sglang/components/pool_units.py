@@ -1,0 +1,86 @@
+"""How many rows, slots and layers the engine's pools really hold: more than the sizes it decided."""
+
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.model.geometry import Geometry
+
+
+def decode_pool(deployment: Deployment) -> bool:
+    """The request pool is PD decode's own, with room for requests whose cache is still arriving.
+
+    Source: mem_cache/kv_cache_configurator.py:991 at 0.5.21 (the decode role, or a server that may switch to it).
+    """
+    return deployment.disaggregation_mode == "decode" or deployment.enable_pd_role_switch
+
+
+def prealloc_requests(deployment: Deployment) -> int:
+    """Requests beyond the running ones that a PD decode pool has rows for; 0 in every other role."""
+    return deployment.disaggregation_decode_extra_slots if decode_pool(deployment) else 0
+
+
+def request_rows(deployment: Deployment, sizes: PoolSizes) -> int:
+    """Rows of the request table: running requests, PD decode's pre-allocated ones and one padding row.
+
+    Source: mem_cache/memory_pool.py:286-309, disaggregation/decode.py:261-340 at 0.5.21.
+    """
+    return sizes.running_requests + prealloc_requests(deployment) + 1
+
+
+def ping_pong_slots(deployment: Deployment) -> int:
+    """Entries of a request's tracking buffer: 2 with the overlap schedule, 1 without; 0 without extra buffers.
+
+    The lazy strategy keeps two entries as well, though it reserves one slot (mem_cache/memory_pool.py:1380-1392).
+    """
+    if not deployment.extra_buffer:
+        return 0
+    return 1 if deployment.disable_overlap_schedule else 2
+
+
+def effective_state_slots(deployment: Deployment, sizes: PoolSizes) -> int:
+    """State slots of the pool: PD decode raises them to what its requests can need at once, without a new budget.
+
+    Source: disaggregation/decode.py:297-318 at 0.5.21.
+    """
+    if not decode_pool(deployment):
+        return sizes.state_slots
+    requests = sizes.running_requests + prealloc_requests(deployment)
+    return max(sizes.state_slots, requests * (1 + ping_pong_slots(deployment)))
+
+
+def draft_tokens(deployment: Deployment) -> int:
+    """Draft tokens that buffers are sized for: the adaptive maximum; 0 without speculation."""
+    return deployment.max_draft_tokens or 0 if deployment.speculative else 0
+
+
+def state_layers(geometry: Geometry, deployment: Deployment, profile: EngineProfile, stage: range) -> int:
+    """Layers of the state pool on one pipeline stage: its KDA layers, and the draft's where the release adds them.
+
+    Source: mem_cache/kv_cache_configurator.py:1019-1029 at 0.5.21 (every stage gets the draft layer).
+    """
+    layers = geometry.linear_attention_in(stage)
+    if profile.draft_layer_in_state_pool and draft_tokens(deployment):
+        layers += geometry.num_nextn_predict_layers
+    return layers
+
+
+def draft_layers(geometry: Geometry, deployment: Deployment, stage: range) -> int:
+    """MTP layers whose own cache this stage holds: the last stage alone hosts the draft worker.
+
+    Source: speculative/eagle_worker_v2.py:1226-1237 at 0.5.21.
+    """
+    last = stage.stop == geometry.num_hidden_layers
+    return geometry.num_nextn_predict_layers if deployment.eagle and last else 0
+
+
+def snapshots_allocated(deployment: Deployment) -> bool:
+    """Per-draft-token state snapshots exist: with speculation, except on a server that only ever prefills.
+
+    Source: mem_cache/kv_cache_configurator.py:1148-1156 at 0.5.21.
+    """
+    return draft_tokens(deployment) > 0 and (deployment.disaggregation_mode != "prefill" or decode_pool(deployment))
+
+
+def replay_ring(deployment: Deployment, profile: EngineProfile) -> bool:
+    """Verification replays recorded inputs instead of keeping state snapshots."""
+    return deployment.enable_linear_replayssm_spec and profile.replay_rings

@@ -1,0 +1,190 @@
+"""The launch command as an operator has it: words or a shell script in, the engine's flags and switches out."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from glm_kvplan.engines.sglang.option_words import (
+    Options,
+    OptionTable,
+    memory_table,
+    option_table,
+    read_options,
+    releases_with,
+)
+from glm_kvplan.engines.sglang.profile import BASELINE
+from glm_kvplan.errors import InputError
+from glm_kvplan.launch.model_name import refuse_other_model
+from glm_kvplan.launch.server_commands import Launch, launches_of_text, launches_of_words
+from glm_kvplan.launch.shell import Word, printable
+
+# The engine's environment switches that change bytes or what it refuses (environ.py at 0.5.21).
+MEMORY_ENVIRONMENT = (
+    "SGLANG_MAMBA_CONV_DTYPE",
+    "SGLANG_MAMBA_SSM_DTYPE",
+    "SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK",
+    "SGLANG_VLM_CACHE_SIZE_MB",
+    "SGLANG_MM_FEATURE_CACHE_MB",
+    "SGLANG_USE_CUDA_IPC_TRANSPORT",
+    "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+    "SGLANG_ENABLE_PP_SPEC",
+    "SGLANG_PP_LAYER_PARTITION",
+    "SGLANG_ENABLE_POST_CAPTURE_KV_SIZING",
+    "SGLANG_USE_AITER",
+    "SGLANG_AITER_HONOR_EXPLICIT_MEM_FRACTION",
+    "SGLANG_DSA_HIP_DISABLE_PRESHUFFLE",
+)
+# Flags that take or free GPU memory outside the pools planned here: accepted, and said so.
+_OTHER_MEMORY = frozenset(
+    (
+        *("--enable-lora", "--lora-paths", "--uno-lora-path", "--ep-num-redundant-experts", "--weight-cache-mode"),
+        *("--offload-group-size", "--kt-weight-path", "--kt-num-gpu-experts", "--ple-offload-embedding"),
+        *("--enable-paged-experts", "--paged-experts-num-resident"),
+        *("--enable-symm-mem", "--enable-torch-symm-mem", "--enable-nccl-nvls"),
+    )
+)
+LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchCommand:
+    """One launch of the engine, read but not resolved.
+
+    `flags` are the memory flags by the engine's field names, `environment` the switches of MEMORY_ENVIRONMENT.
+    `ignored` counts the engine's flags that touch no memory; `unknown` names those that the release does not have.
+    `positions` says where each memory flag stood ("word 5", "line 3", "server.yaml").
+    """
+
+    flags: Mapping[str, object] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    model: str | None = None
+    revision: str | None = None
+    config_file: str | None = None
+    ignored: int = 0
+    unknown: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    positions: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_flags(argv: Sequence[str]) -> dict[str, object]:
+    """The memory flags that `argv` spells, by the engine's field names. Raises InputError for any other word."""
+    words = [Word(text, f"word {number}") for number, text in enumerate(argv, 1)]
+    return read_options(words, memory_table()).flags
+
+
+def read_launch_command(words: Sequence[str] | str, release: str = BASELINE) -> LaunchCommand:
+    """Read a launch command: its words (already split by a shell), or the text of a shell script.
+
+    In front of the engine's own words there may be assignments, `env`, `exec`, docker, kubectl, numactl, srun,
+    `bash -c "..."` and the like; the engine's flags may also stand alone. No file is opened here: the engine's
+    own `--config` file is named in `config_file` (launch_file.with_config_file reads it).
+
+    Raises InputError for no launch, several launches, another engine or model, a variable that is not defined in
+    the text where its value matters, a quote never closed, and a wrong, missing or superfluous value.
+    """
+    table = option_table(release)
+    warnings: list[str] = []
+    if isinstance(words, str):
+        if len(words) > LARGEST_TEXT:
+            raise InputError("the launch text is larger than 10 MiB; give the launch command alone")
+        if "\0" in words:
+            raise InputError("the launch text holds NUL bytes: it is binary, not a shell script")
+        if not words.strip():
+            raise InputError("the launch text is empty")
+        launches, warnings = launches_of_text(words.removeprefix("\ufeff"))
+    else:
+        if not words:
+            raise InputError("the launch command is empty; put it after -- or in a file")
+        launches = launches_of_words(tuple(Word(text, f"word {at}") for at, text in enumerate(words, 1)))
+    if not launches:
+        raise InputError(
+            "no launch of the engine found; it reads `python -m sglang.launch_server ...` or `sglang serve MODEL ...`"
+        )
+    if len(launches) > 1:
+        places = ", ".join(launch.words[0].place if launch.words else "no flags" for launch in launches[:4])
+        raise InputError(f"{len(launches)} launches of the engine found ({places}); keep one")
+    return _read(launches[0], table, warnings)
+
+
+def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchCommand:
+    words = list(launch.words)
+    model: str | None = None
+    if launch.serve:
+        if words and not words[0].text.startswith("-"):
+            model = _defined(words.pop(0), "the model")
+        words = _without_model_type(words)
+    options = read_options(words, table)
+    model = _value(options, "--model-path") or model
+    if model is not None:
+        refuse_other_model(model)
+    environment = {
+        name: _defined(launch.environment[name], name) for name in MEMORY_ENVIRONMENT if name in launch.environment
+    }
+    return LaunchCommand(
+        flags=options.flags,
+        environment=environment,
+        model=model,
+        revision=_value(options, "--revision"),
+        config_file=_config_file(options, words, warnings),
+        ignored=options.ignored,
+        unknown=tuple(dict.fromkeys(options.unknown)),
+        warnings=(*warnings, *warnings_of(options, table)),
+        positions=options.positions,
+    )
+
+
+def _defined(word: Word, what: str) -> str:
+    if word.undefined:
+        raise InputError(f"{word.place}: {what} is given {word.undefined}, which is not defined here; write its value")
+    return word.text
+
+
+def _value(options: Options, option: str) -> str | None:
+    return _defined(options.other[option], option) if option in options.other else None
+
+
+def _config_file(options: Options, words: Sequence[Word], warnings: list[str]) -> str | None:
+    """The --config file. The engine looks for the exact word: --config=FILE and --conf FILE read no file there."""
+    exact = sum(word.text == "--config" for word in words)
+    if exact > 1:
+        raise InputError("--config is given twice; the engine takes one file")
+    name = _value(options, "--config")
+    if name is not None and not exact:
+        warnings.append("the engine reads no file for this spelling of --config; write --config FILE with a blank")
+        return None
+    return name
+
+
+def _without_model_type(words: list[Word]) -> list[Word]:
+    """`sglang serve` takes --model-type itself, before the engine's parser (cli/serve.py:30-58 at 0.5.21)."""
+    kept: list[Word] = []
+    skip = False
+    for word in words:
+        if skip or word.text.startswith("--model-type="):
+            skip = False
+        elif word.text == "--model-type":
+            skip = True
+        else:
+            kept.append(word)
+    return kept
+
+
+def warnings_of(options: Options, table: OptionTable) -> list[str]:
+    """A line for each flag given twice, one for all unknown flags, one for memory that is not planned here."""
+    lines = list(options.repeated)
+    unplanned = sorted(_OTHER_MEMORY & options.other.keys())
+    if unplanned:
+        lines.append(f"these take or free GPU memory that is not planned here: {', '.join(unplanned)}")
+    if options.unknown:
+        named = [_with_hint(option, table) for option in dict.fromkeys(options.unknown)]
+        more = f" and {len(named) - 12} more" if len(named) > 12 else ""
+        lines.append(f"unknown to engine {table.release}, left out: {', '.join(named[:12])}{more}")
+    return lines
+
+
+def _with_hint(option: str, table: OptionTable) -> str:
+    there = releases_with(option)
+    if there:
+        return f"{option} (in {', '.join(there)})"
+    near = difflib.get_close_matches(option, table.takes, 1, 0.85) if len(option) < 80 else []
+    return f"{option} (is it {near[0]}?)" if near else printable(option)

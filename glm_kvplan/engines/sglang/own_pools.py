@@ -1,0 +1,276 @@
+"""The engine's own pool classes, built from the same inputs as the specs (`kvplan validate --with sglang`).
+
+Sizes, layer ids and the row width are handed to the constructors; shapes, dtypes, padding and which buffers exist
+are the engine's own doing, and that is what the comparison tests.
+"""
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from glm_kvplan.allocate.allocation import Progress, Taken, account
+from glm_kvplan.allocate.device import Device, import_torch
+from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.components.tensors import TensorSpec, latent_row_elements
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.model.geometry import Geometry
+
+# Below this, what no spec names is a cursor or a table of pointers; the specs leave those out.
+UNLISTED = 4096
+
+
+class MissingEngineError(KvplanError):
+    """sglang does not import in this environment."""
+
+
+class PoolInputs(NamedTuple):
+    """What the engine's constructors are given."""
+
+    geometry: Geometry
+    deployment: Deployment
+    profile: EngineProfile
+    stage: range
+
+
+def check_release(profile: EngineProfile) -> str:
+    """The release of the sglang that imports here. Raises MissingEngineError; InputError if it is not `profile`'s."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    sglang = _import("sglang")
+    try:
+        found = version("sglang")
+    except PackageNotFoundError:  # an unpacked copy on the path
+        found = str(getattr(sglang, "__version__", "unknown"))
+    if found != profile.release:
+        raise InputError(
+            f"--with sglang: release {found} is here, the plan is for {profile.release}; give --engine {found}"
+        )
+    return found
+
+
+class EnginePools:
+    """The engine's pools on one device, with the interface of `Allocation`."""
+
+    def __init__(self, inputs: PoolInputs, device: Device, sizes: PoolSizes) -> None:
+        self.inputs, self.sizes, self.device = inputs, sizes, device
+        self._tensors: dict[str, list[Any]] = {}
+        self._pools: list[Any] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.free()
+
+    def take(self, specs: Iterable[TensorSpec], *, touch: bool = True, progress: Progress | None = None) -> None:
+        """Build the pools. The engine fills them with zeros itself, whatever `touch` says."""
+        try:
+            # The pools ask for the decode-context-parallel width; this model runs with none.
+            with _import("sglang.srt.runtime_context").get_parallel().override(attn_dcp_size=1):
+                self._build(import_torch())
+        except BaseException:
+            self.free()
+            raise
+        if progress is not None:
+            progress(sum(spec.nbytes for spec in specs))
+
+    def _build(self, torch: Any) -> None:
+        requests = self._request_pool(torch)
+        cache = self._token_pool(torch, requests)
+        allocator = _import("sglang.srt.mem_cache.allocator.paged").PagedTokenToKVPoolAllocator(
+            self.sizes.tokens,
+            page_size=self.inputs.deployment.page_size,
+            dtype=cache.dtype,
+            device=self.device.name,
+            kvcache=cache,
+            need_sort=False,
+        )
+        self._pools = [requests, requests.mamba_pool, cache.full_kv_pool, allocator]
+        self._tensors = {
+            **_request_tensors(requests),
+            **_cache_tensors("", cache.full_kv_pool),
+            "token_allocator.free_pages": [allocator.free_pages],
+        }
+        if counts.draft_layers(self.inputs.geometry, self.inputs.deployment, self.inputs.stage):
+            draft = self._draft_pool(torch, requests)
+            self._pools.append(draft)
+            self._tensors.update(_cache_tensors("draft.", draft))
+
+    def taken(self) -> dict[str, Taken]:
+        """Torch's account of the engine's tensors, by the names the specs use."""
+        return {name: account(tensors) for name, tensors in self._tensors.items() if tensors}
+
+    def unexpected(self) -> tuple[str, ...]:
+        """Tensors of the engine's pools, larger than a few pointers, that no spec names."""
+        known = {id(tensor) for tensors in self._tensors.values() for tensor in tensors}
+        return tuple(
+            f"{type(pool).__name__}.{name} {tuple(tensor.shape)}"
+            for pool in self._pools
+            for name, tensor in _tensors_of(pool)
+            if id(tensor) not in known and tensor.nbytes >= UNLISTED
+        )
+
+    def storage_bytes(self) -> int:
+        """Bytes of the storages behind the device tensors, each storage once."""
+        storages = {
+            tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+            for name, tensors in self._tensors.items()
+            if name != "req_generation"
+            for tensor in tensors
+        }
+        return sum(storages.values())
+
+    def free(self) -> None:
+        """Give everything back."""
+        for pool in self._pools:
+            for _, tensor in _tensors_of(pool):
+                tensor.untyped_storage().resize_(0)
+        for tensors in self._tensors.values():
+            for tensor in tensors:
+                tensor.untyped_storage().resize_(0)
+        self._tensors, self._pools = {}, []
+        if self.device.kind == "cuda":
+            import_torch().cuda.empty_cache()
+
+    def _request_pool(self, torch: Any) -> Any:
+        geometry, deployment, profile, stage = self.inputs
+        mamba = _import("sglang.srt.configs.mamba_utils")
+        shape = mamba.KimiLinearStateShape.create(
+            tp_world_size=deployment.linear_attn_tp_size,
+            num_heads=geometry.linear_num_heads,
+            head_dim=geometry.linear_head_dim,
+            conv_kernel_size=geometry.short_conv_kernel_size,
+        )
+        dtypes = mamba.Mamba2StateDType(
+            conv=getattr(torch, deployment.mamba_conv_dtype), temporal=getattr(torch, deployment.mamba_ssm_dtype)
+        )
+        layers = [layer for layer in geometry.linear_attention_layers if layer in stage]
+        params = mamba.KimiLinearCacheParams(shape=shape, layers=list(geometry.linear_attention_layers), dtype=dtypes)
+        extra = counts.state_layers(geometry, deployment, profile, stage) - len(layers)
+        common: dict[str, Any] = {
+            "size": self.sizes.running_requests,
+            "mamba_size": self.sizes.state_slots,
+            "max_context_len": deployment.context_length + deployment.request_table_extra,
+            "device": self.device.name,
+            "enable_memory_saver": False,
+            "cache_params": params,
+            "mamba_layer_ids": [*layers, *range(geometry.num_hidden_layers, geometry.num_hidden_layers + extra)],
+            "enable_mamba_extra_buffer": deployment.extra_buffer,
+            "speculative_num_draft_tokens": (
+                counts.draft_tokens(deployment) if counts.snapshots_allocated(deployment) else None
+            ),
+            "speculative_eagle_topk": deployment.speculative_eagle_topk,
+            "enable_overlap_schedule": not deployment.disable_overlap_schedule,
+            "start_layer": stage.start,
+            "enable_linear_replayssm_spec": counts.replay_ring(deployment, profile),
+        }
+        if counts.decode_pool(deployment):
+            pool = _import("sglang.srt.disaggregation.decode").HybridMambaDecodeReqToTokenPool
+            return pool(pre_alloc_size=counts.prealloc_requests(deployment), **common)
+        pool = _import("sglang.srt.mem_cache.memory_pool").HybridReqToTokenPool
+        lazy = deployment.mamba_radix_cache_strategy == "extra_buffer_lazy" and deployment.extra_buffer
+        return pool(mamba_spec_state_size=self.sizes.running_requests, enable_mamba_extra_buffer_lazy=lazy, **common)
+
+    def _cache_arguments(self, torch: Any, requests: Any) -> dict[str, Any]:
+        geometry, deployment, profile, _ = self.inputs
+        dtype, row = latent_row_elements(geometry, deployment, profile)
+        return {
+            "size": self.sizes.tokens,
+            "page_size": deployment.page_size,
+            "dtype": torch.bfloat16 if dtype == "bfloat16" else torch.float8_e4m3fn,
+            "kv_lora_rank": geometry.kv_lora_rank,
+            "qk_rope_head_dim": geometry.qk_rope_head_dim,
+            "device": self.device.name,
+            "enable_memory_saver": False,
+            "index_head_dim": geometry.index_head_dim,
+            "kv_cache_dim": row,
+            "index_kpool": geometry.index_kpool,
+            "index_kpool_compress": geometry.index_kpool_compress,
+            "tail_extra_slots": counts.draft_tokens(deployment),
+            "max_running_requests": requests.req_to_token.shape[0],
+        }
+
+    def _token_pool(self, torch: Any, requests: Any) -> Any:
+        geometry, deployment, _, stage = self.inputs
+        full = [layer for layer in geometry.full_attention_layers if layer in stage]
+        pool = _import("sglang.srt.mem_cache.memory_pool").HybridLinearKVPool
+        return pool(
+            head_num=1,
+            head_dim=geometry.latent_width,
+            full_attention_layer_ids=full,
+            mamba_pool=requests.mamba_pool,
+            enable_kv_cache_copy=deployment.speculative,
+            use_mla=True,
+            use_dsa=True,
+            skip_topk_layers=[layer not in geometry.index_layers for layer in full],
+            start_layer=stage.start,
+            **self._cache_arguments(torch, requests),
+        )
+
+    def _draft_pool(self, torch: Any, requests: Any) -> Any:
+        geometry, deployment, _, stage = self.inputs
+        pool = _import("sglang.srt.mem_cache.memory_pool").DSATokenToKVPool
+        layers = counts.draft_layers(geometry, deployment, stage)
+        return pool(layer_num=layers, **self._cache_arguments(torch, requests))
+
+
+def _request_tensors(requests: Any) -> dict[str, list[Any]]:
+    state = requests.mamba_pool.mamba_cache
+    found: dict[str, list[Any]] = {
+        "req_to_token": [requests.req_to_token],
+        "req_generation": [requests.req_generation],
+        "req_index_to_mamba_index_mapping": [requests.req_index_to_mamba_index_mapping],
+        "conv_state": list(state.conv),
+        "temporal_state": [state.temporal],
+        "intermediate_conv_window": list(getattr(requests.mamba_pool, "_intermediate_conv_window_phys", ())),
+        "mamba_allocator.free_slots": [requests.mamba_allocator.free_slots],
+    }
+    optional = {
+        "req_index_to_mamba_ping_pong_track_buffer_mapping": requests,
+        "intermediate_ssm": state,
+        **dict.fromkeys(("replayssm_d", "replayssm_k", "replayssm_g"), state),
+        **dict.fromkeys(("replayssm_rawv", "replayssm_rawk", "replayssm_beta"), state),
+    }
+    for name, owner in optional.items():
+        tensor = getattr(owner, name, None)
+        if tensor is not None:
+            found[name] = [tensor]
+    return found
+
+
+def _cache_tensors(prefix: str, pool: Any) -> dict[str, list[Any]]:
+    found = {
+        "kv_buffer": pool.kv_buffer,
+        "index_k_buffer": pool.index_key_cache.buffer,
+        "compress_tail_k": pool._compress_tail_k or [],
+        "compress_tail_score": pool._compress_tail_score or [],
+        "data_ptrs": [pool.data_ptrs],
+    }
+    # Layers without an indexer of their own keep an empty tensor in its place.
+    return {prefix + name: [each for each in tensors if each.numel()] for name, tensors in found.items()}
+
+
+def _tensors_of(pool: Any) -> Iterator[tuple[str, Any]]:
+    tensor_type = import_torch().Tensor
+    for name, value in vars(pool).items():
+        if isinstance(value, tensor_type):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            yield from ((name, each) for each in value if isinstance(each, tensor_type))
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except Exception as error:  # whatever an import of the engine raises, the answer is the same line
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise MissingEngineError(
+            f"--with sglang: {name} does not import here ({reason}); run this in the engine's own container, "
+            "see docs/validate.md"
+        ) from None

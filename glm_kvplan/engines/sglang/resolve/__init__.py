@@ -1,0 +1,1 @@
+"""SGLang's default resolution: one file a subject, run in the engine's order by `resolver`."""

@@ -1,0 +1,84 @@
+"""Pools that the engine has but does not wire for this model: refused where it refuses, warned about elsewhere."""
+
+from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
+from glm_kvplan.errors import RefusedError
+
+_HISPARSE_BACKENDS = {"bfloat16": ("flashmla_sparse",), "fp8_e4m3": ("flashmla_kv", "flashinfer_sparse_mla")}
+_UNIFIED = ("triton", "fa3", "trtllm_mla", "flashinfer", "cutedsl_mla", "tokenspeed_mla", "flashmla")
+
+
+def unwired_pools(a: Arguments, site: Site) -> None:
+    """Refuse or warn about each such pool that the launch asks for.
+
+    Source: arg_groups/kv_cache_hook.py:658-760, arg_groups/hisparse_hook.py:79-141 at 0.5.21.
+    """
+    if a.enable_hisparse:
+        _hisparse(a, site)
+    if a.enable_unified_memory:
+        _unified_memory(a)
+    elif a.enable_page_major_kv_layout:
+        raise RefusedError(
+            "--enable-page-major-kv-layout runs with --enable-unified-memory only",
+            "arg_groups/kv_cache_hook.py:672 at 0.5.21",
+        )
+    if a.enable_kv_cache_sharding:
+        raise RefusedError(
+            f"--enable-kv-cache-sharding needs one index key a token; this model pools {site.geometry.index_kpool}",
+            "arg_groups/kv_shard_hook.py at 0.5.22, mem_cache/kv_cache_configurator.py:746-752",
+        )
+    if a.prefill_only_disable_kv_cache:
+        raise RefusedError(
+            "--prefill-only-disable-kv-cache is for embedding models", "arg_groups/kv_cache_hook.py:785 at 0.5.21"
+        )
+    if a.enable_dsa_cache_layer_split:
+        a.warnings.append(
+            "--enable-dsa-cache-layer-split: the engine shrinks the budgeted row but not this hybrid model's pools; "
+            "the numbers below are those without it"
+        )
+
+
+_NOT_PLANNED = {
+    "json_model_override_args": "the model's own config.json is planned: give a changed one with --model",
+    "speculative_draft_kv_cache_dtype": "the draft's rows are planned in the target's type",
+    "speculative_draft_model_quantization": "the draft's weights are estimated in the checkpoint's own format",
+    "enable_int8_mamba_checkpoint": "its pool (two slots a state slot, or --int8-mamba-ckpt-size) is not planned",
+    "int8_mamba_ckpt_size": "the int8 checkpoint pool is not planned",
+    "cpu_offload_gb": "weights moved to the host are not taken off the estimate: give --weights-gib",
+}
+
+
+def unread_flags(a: Arguments, site: Site) -> None:
+    """Warn of flags that change bytes in a way that is not planned."""
+    for name, consequence in _NOT_PLANNED.items():
+        if a.given.get(name):
+            a.warnings.append(f"--{name.replace('_', '-')}: {consequence}")
+
+
+def _hisparse(a: Arguments, site: Site) -> None:
+    source = "arg_groups/hisparse_hook.py:100-141 at 0.5.21"
+    if not a.disable_radix_cache:
+        raise RefusedError("--enable-hisparse needs --disable-radix-cache", source)
+    allowed: tuple[str, ...] = ("tilelang", "triton", "aiter")
+    if site.gpu.vendor == "cuda":
+        allowed = _HISPARSE_BACKENDS[a.kv_cache_dtype]
+    if a.dsa_prefill_backend not in allowed or a.dsa_decode_backend not in allowed:
+        raise RefusedError(f"--enable-hisparse takes the sparse backends {', '.join(allowed)} here", source)
+    a.warnings.append(
+        "--enable-hisparse: the engine does not wire its host pool for this model; the numbers are those without it"
+    )
+
+
+def _unified_memory(a: Arguments) -> None:
+    used = {a.prefill_attention_backend or a.attention_backend, a.decode_attention_backend or a.attention_backend}
+    wrong = sorted(str(name) for name in used if name not in _UNIFIED)
+    if wrong:
+        raise RefusedError(
+            f"--enable-unified-memory does not run with the {wrong[0]} attention backend of this model",
+            "arg_groups/kv_cache_hook.py:726 at 0.5.21",
+        )
+    if a.speculative_algorithm not in (None, "DSPARK"):
+        raise RefusedError(
+            f"--enable-unified-memory does not run with {a.speculative_algorithm} speculation",
+            "arg_groups/kv_cache_hook.py:545 at 0.5.21",
+        )
+    a.warnings.append("--enable-unified-memory: not wired for this model; the numbers are those without it")

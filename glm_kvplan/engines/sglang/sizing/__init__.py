@@ -1,0 +1,1 @@
+"""What SGLang decides from free memory, and what follows from it."""

@@ -1,0 +1,183 @@
+"""What a workload costs: the ledgers of every rank, and the tensors the engine allocates for them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from glm_kvplan.engines.sglang.components import (
+    compress_tail,
+    kda_state,
+    latent_kv,
+    replay_ring,
+    request_table,
+    verify_snapshot,
+)
+from glm_kvplan.engines.sglang.components import draft_kv as draft
+from glm_kvplan.engines.sglang.components import index_keys as indexer
+from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components.ledger import Ledger
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.components.tensors import TensorSpec, tensor_specs
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
+from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.planner import Plan
+
+DEFAULT_CONTEXT = 128 * 1024
+
+
+class Workload(NamedTuple):
+    """What the whole deployment should hold at once: `concurrency` requests of `context` tokens each."""
+
+    context: int
+    concurrency: int
+
+
+@dataclass(frozen=True)
+class RankEstimate:
+    """One rank of a pipeline stage: its layers, its costs by ledger, its tensors, and how the two relate.
+
+    Tensors are listed when they are first asked for: most callers want the ledgers alone.
+    """
+
+    plan: Plan
+    sizes: PoolSizes
+    stage: range
+    ledgers: tuple[Ledger, ...]
+
+    @cached_property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return tensor_specs(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
+
+    def request_bytes(self, tokens: int) -> dict[str, int]:
+        """Bytes of one request of `tokens` tokens, by the unit they are paid in: token, state slot, request row."""
+        units = {"token": tokens, "state slot": self.plan.deployment.slots_per_request, "request row": 1}
+        found = dict.fromkeys(units, 0)
+        for ledger in self.ledgers:
+            found[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
+        return found
+
+    @cached_property
+    def attribution(self) -> Attribution:
+        return attribution(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
+
+
+class Estimate(NamedTuple):
+    """The answer of `estimate`: one RankEstimate a pipeline stage; all ranks of a stage are alike."""
+
+    workload: Workload
+    need: PoolSizes  # what one rank must hold for the workload
+    sizes: PoolSizes  # what its pools hold: the flags' sizes where flags fix them
+    stages: tuple[RankEstimate, ...]
+    ranks_per_stage: int
+
+    @property
+    def largest(self) -> RankEstimate:
+        """The stage whose ranks need the most memory."""
+        if len(self.stages) == 1:
+            return self.stages[0]
+        return max(self.stages, key=lambda rank: rank.attribution.allocated)
+
+    @property
+    def request_tokens(self) -> int:
+        """Tokens of one request of the workload, in whole pages."""
+        return self.need.tokens // self.need.running_requests
+
+    @property
+    def ranks(self) -> int:
+        return self.ranks_per_stage * len(self.stages)
+
+    def everywhere(self, name: str) -> int:
+        """Bytes of one ledger over all ranks of the deployment."""
+        return self.ranks_per_stage * sum(
+            ledger.total for rank in self.stages for ledger in rank.ledgers if ledger.account.name == name
+        )
+
+    @property
+    def allocated_everywhere(self) -> int:
+        """Device bytes of all tensors over all ranks."""
+        return self.ranks_per_stage * sum(rank.attribution.allocated for rank in self.stages)
+
+
+def estimate(plan: Plan, workload: Workload) -> Estimate:
+    """What `workload` costs under `plan`, for every pipeline stage. All bytes are exact: they follow from shapes."""
+    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
+    need = workload_sizes(deployment, workload)
+    sizes = pool_sizes(plan, need)
+    stages = stages_of(geometry, deployment)
+    ranks = tuple(
+        RankEstimate(plan, sizes, stage, rank_ledgers(geometry, deployment, profile, sizes, stage)) for stage in stages
+    )
+    return Estimate(workload, need, sizes, ranks, deployment.tp_size * deployment.replicas)
+
+
+def workload_sizes(deployment: Deployment, workload: Workload) -> PoolSizes:
+    """What one rank needs for its share of the workload; a request's tokens fill whole pages.
+
+    The busiest worker takes the remainder of a concurrency that does not divide.
+    """
+    requests = -(-workload.concurrency // (deployment.attn_dp_size * deployment.replicas))
+    pages = -(-workload.context // deployment.page_size)
+    return PoolSizes(requests * pages * deployment.page_size, requests * deployment.slots_per_request, requests)
+
+
+def pool_sizes(plan: Plan, need: PoolSizes) -> PoolSizes:
+    """The pool sizes that the user's flags fix, and the workload's `need` where no flag does.
+
+    `max_total_tokens` counts per rank and is cut to whole pages; the other two are divided over the DP workers.
+    Requests that a flag asks for need their state slots. A default of the engine's (48 requests under speculation)
+    fixes nothing here: what the engine grants is the solver's answer.
+    """
+    deployment = plan.deployment
+    tokens, slots, requests = need
+    if deployment.max_total_tokens is not None:
+        tokens = deployment.max_total_tokens // deployment.page_size * deployment.page_size
+    if "max_running_requests" in plan.flags and deployment.max_running_requests is not None:
+        least = plan.profile.least_requests_per_worker
+        requests = deployment.requests_per_worker(deployment.max_running_requests, least)
+        slots = requests * deployment.slots_per_request
+    if deployment.max_mamba_cache_size is not None:
+        slots = deployment.max_mamba_cache_size // deployment.attn_dp_size
+    return PoolSizes(tokens, slots, requests)
+
+
+def default_workload(plan: Plan, context: int | None, concurrency: int | None) -> Workload:
+    """The workload where the user leaves one out: contexts of 128K (or the server's longest, if that is shorter), and
+    as many requests as --max-running-requests asks for, or one.
+    """
+    asked = plan.flags.get("max_running_requests")
+    if context is None:
+        context = min(DEFAULT_CONTEXT, plan.deployment.context_length)
+    if concurrency is None:
+        concurrency = asked if isinstance(asked, int) else 1
+    return Workload(context, concurrency)
+
+
+def rank_ledgers(
+    geometry: Geometry, deployment: Deployment, profile: EngineProfile, sizes: PoolSizes, stage: range
+) -> tuple[Ledger, ...]:
+    """The ledgers of one rank of a stage: those that grow with tokens, then with state slots, then with requests."""
+    full, index, linear = geometry.layers_in(stage)
+    tokens, slots = sizes.tokens, counts.effective_state_slots(deployment, sizes)
+    shards = deployment.linear_attn_tp_size
+    drafts = counts.draft_tokens(deployment)
+    rows = counts.request_rows(deployment, sizes)
+    state = kda_state.ledger(geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, shards, linear, slots)
+    ledgers = [
+        latent_kv.ledger(geometry, deployment.kv_layout, profile, full, tokens),
+        indexer.ledger(geometry, profile, index, tokens),
+    ]
+    if deployment.eagle:
+        row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
+        key = indexer.reserved_bytes(geometry, profile)
+        ledgers.append(draft.ledger(row, key, counts.draft_layers(geometry, deployment, stage), tokens))
+    ledgers.append(state)
+    if counts.replay_ring(deployment, profile):
+        ledgers.append(replay_ring.ledger(geometry, deployment.mamba_conv_dtype, shards, linear, slots))
+    elif counts.snapshots_allocated(deployment):
+        ledgers.append(verify_snapshot.ledger(state.bytes_per_unit, drafts, rows))
+    ledgers.append(compress_tail.ledger(geometry, drafts, index, rows - 1))
+    ledgers.append(request_table.ledger(deployment.context_length, deployment.request_table_extra, rows))
+    return tuple(ledgers)

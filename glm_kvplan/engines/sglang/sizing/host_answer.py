@@ -1,0 +1,181 @@
+"""HiCache for one plan: its host pools at given device sizes, whether a host holds them, and what they are worth."""
+
+from dataclasses import replace
+from math import isfinite
+from typing import NamedTuple
+
+from glm_kvplan.bisection import largest_unbounded
+from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components.locations import Location, locations
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
+from glm_kvplan.engines.sglang.sizing.failures import FailureKind
+from glm_kvplan.engines.sglang.sizing.host_coverage import Balance, Coverage, balance, coverage
+from glm_kvplan.engines.sglang.sizing.host_fit import HostFit, bytes_by_host, host_fit, ranks_by_host
+from glm_kvplan.engines.sglang.sizing.host_hazards import Hazard, host_hazards
+from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
+from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, attempt
+from glm_kvplan.errors import InputError
+from glm_kvplan.planner import Plan
+from glm_kvplan.units import GIB
+
+
+class HostGiven(NamedTuple):
+    """What is known beside the flags: bytes available on one host, a container's limit there, and the tokens of a
+    cached prefix (None: 128K, or the server's longest context if that is shorter).
+    """
+
+    host_bytes: int | None = None
+    pod_bytes: int | None = None
+    prefix_tokens: int | None = None
+
+
+UNKNOWN_HOST = HostGiven()
+
+
+class Level(NamedTuple):
+    """A `max_mamba_cache_size` (global) with which a host's two tiers hold equally many prefixes, proved by solving."""
+
+    max_mamba_cache_size: int
+    sizes: PoolSizes  # of one rank, with it
+    coverage: Coverage
+
+
+class HostAnswer(NamedTuple):
+    """The host pools of every pipeline stage's rank. `fit` is None where nothing is known of the host's memory."""
+
+    plans: tuple[HostPlan, ...]  # one a pipeline stage
+    stage: int  # the stage whose ranks take the most
+    packed_layers: int  # draft layers that this stage's token pools carry beside the target's
+    hosts: tuple[tuple[int, ...], ...]  # for every host, its ranks of each stage, replicas included
+    host_bytes: tuple[int, ...]  # host pools on every host
+    given: HostGiven
+    fit: HostFit | None
+    coverage: Coverage
+    balance: Balance | None  # for pools given by hand; None where it leaves no request, or `level` replaces it
+    level: Level | None
+    never_copied: tuple[Location, ...]
+    hazards: tuple[Hazard, ...]
+
+    @property
+    def plan(self) -> HostPlan:
+        """One rank of the fullest stage."""
+        return self.plans[self.stage]
+
+    @property
+    def ranks(self) -> int:
+        """Ranks on the fullest host, replicas included."""
+        return sum(self.hosts[self.fullest])
+
+    @property
+    def fullest(self) -> int:
+        """The host whose ranks take the most."""
+        return max(range(len(self.hosts)), key=self.host_bytes.__getitem__)
+
+    @property
+    def fullest_bytes(self) -> int:
+        return max(self.host_bytes)
+
+    @property
+    def pool_bytes(self) -> tuple[int, ...]:
+        """Bytes on the fullest host of each of `plan`'s pools, over all ranks there."""
+        host = self.hosts[self.fullest]
+        return tuple(
+            sum(ranks * plan.pools[number].nbytes for ranks, plan in zip(host, self.plans, strict=True))
+            for number in range(len(self.plan.pools))
+        )
+
+    @property
+    def fits(self) -> bool:
+        """False only where the host's memory is known and too small, or the engine refuses."""
+        return self.fit is None or self.fit.fits
+
+    @property
+    def better(self) -> Balance | None:
+        """The balance, where it would hold more prefixes than the pools do."""
+        if self.balance is None or self.balance.prefixes <= self.coverage.usable_prefixes:
+            return None
+        return self.balance
+
+
+def level(plan: Plan, answer: HostAnswer, pre_gib: float, available_gib: float) -> Level | None:
+    """The fewest state slots whose host tier matches the KV tier that the engine then sizes in this memory.
+
+    More slots leave fewer tokens, so the tiers meet once. The ratio stays the one `answer` has. None where no number
+    of slots holds more whole prefixes than `answer` does.
+    """
+    deployment = replace(plan.deployment, hicache_ratio=answer.plan.ratio)
+    prefix = answer.coverage.prefix_tokens
+
+    def with_slots(slots: int) -> Level | FailureKind:
+        flag = slots * deployment.attn_dp_size
+        solution = attempt(
+            plan.geometry, replace(deployment, max_mamba_cache_size=flag), plan.profile, pre_gib, available_gib
+        )
+        if solution.failure is not None:
+            return solution.failure
+        plans = stage_plans(plan.geometry, deployment, plan.profile, solution.sizes)
+        return Level(flag, solution.sizes, coverage(plans[answer.stage], prefix))
+
+    def short_of_states(slots: int) -> bool:
+        found = with_slots(slots)
+        if not isinstance(found, Level):
+            return found == "no_requests"  # fewer slots than one request takes; other failures are too many
+        return found.coverage.state_prefixes < found.coverage.kv_prefixes
+
+    most = largest_unbounded(short_of_states) or 0
+    tried = [found for found in map(with_slots, (most, most + 1)) if isinstance(found, Level)] if most else []
+    best = max(tried, key=lambda found: found.coverage.usable_prefixes, default=None)
+    if best is None or best.coverage.usable_prefixes <= answer.coverage.usable_prefixes:
+        return None
+    return best
+
+
+def host_given(
+    deployment: Deployment, *, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None
+) -> HostGiven:
+    """The user's words as bytes. Raises InputError for memory that cannot be, or that nothing would use."""
+    found: list[int | None] = []
+    for name, gib in (("--host-gib", host_gib), ("--pod-gib", pod_gib)):
+        if gib is not None and not (isfinite(gib) and 0 < gib <= LARGEST_GIB):
+            raise InputError(f"{name} {gib:g}: give the GiB of one host, more than 0")
+        if gib is not None and not deployment.enable_hierarchical_cache:
+            raise InputError(f"{name} is checked against HiCache's host pools; add --enable-hierarchical-cache")
+        found.append(None if gib is None else int(gib * GIB))
+    return HostGiven(found[0], found[1], prefix_tokens)
+
+
+def host_answer(plan: Plan, sizes: PoolSizes, given: HostGiven) -> HostAnswer | None:
+    """The host pools beside device pools of `sizes` (one rank's); None where HiCache is off.
+
+    Raises RefusedError for a layout or split the host pools do not take; too little memory is told by `fit`.
+    """
+    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
+    if not deployment.enable_hierarchical_cache:
+        return None
+    fit = None
+    if given.host_bytes is None and given.pod_bytes is None:
+        plans = stage_plans(geometry, deployment, profile, sizes)
+    else:
+        fit = host_fit(geometry, deployment, profile, sizes, host_bytes=given.host_bytes, pod_bytes=given.pod_bytes)
+        plans = fit.plans
+    stage = max(range(len(plans)), key=lambda number: plans[number].nbytes)
+    layers = stages_of(geometry, deployment)
+    prefix = given.prefix_tokens or min(DEFAULT_CONTEXT, deployment.context_length)
+    covered, balanced = coverage(plans[stage], prefix), balance(plans[stage], deployment, prefix)
+    return HostAnswer(
+        plans=plans,
+        stage=stage,
+        packed_layers=counts.draft_layers(geometry, deployment, layers[stage]),
+        hosts=ranks_by_host(deployment),
+        host_bytes=bytes_by_host(plans, deployment),
+        given=given,
+        fit=fit,
+        coverage=covered,
+        balance=balanced if balanced.state_slots >= deployment.slots_per_request else None,
+        level=None,
+        never_copied=tuple(place for place in locations(deployment, profile) if place.host_pool is None),
+        hazards=host_hazards(geometry, deployment, profile, plans, pod_bytes=given.pod_bytes, coverage=covered),
+    )

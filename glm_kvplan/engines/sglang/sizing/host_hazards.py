@@ -1,0 +1,138 @@
+"""What can go wrong with a HiCache deployment although every number is right, as data."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from glm_kvplan.engines.sglang.components import latent_kv
+from glm_kvplan.engines.sglang.components.host_pools import KV_SPLIT, row_bytes
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.sizing.host_coverage import Coverage
+from glm_kvplan.engines.sglang.sizing.host_fit import bytes_by_host
+from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, ranks_per_host
+from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.units import GB
+
+
+class Hazard(NamedTuple):
+    """One thing to know before launching. `nbytes` is what it concerns, where bytes are the point."""
+
+    kind: str
+    message: str  # one line: what, and what to do
+    nbytes: int | None
+    source: str
+
+
+def host_hazards(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    plans: Sequence[HostPlan],
+    *,
+    pod_bytes: int | None = None,
+    coverage: Coverage | None = None,
+) -> tuple[Hazard, ...]:
+    """The hazards of the plans (one rank of each pipeline stage): wrong contents, tiers that do not match, memory."""
+    return (
+        *_contents(geometry, deployment, profile, plans),
+        *_coverage(plans, coverage),
+        *_memory(deployment, profile, plans, pod_bytes),
+    )
+
+
+def _contents(
+    geometry: Geometry, deployment: Deployment, profile: EngineProfile, plans: Sequence[HostPlan]
+) -> Iterator[Hazard]:
+    device = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
+    split = deployment.hicache_mem_layout == KV_SPLIT
+    if deployment.kv_layout == "fp8_scaled" and not profile.host_row_is_device_row and not split:
+        host = geometry.latent_width
+        yield Hazard(
+            "scales_lost",
+            f"a latent row is {device} B on the device and {host} B on the host: the FP8 scales have no "
+            "copy, so what comes back cannot be whole; use bf16 or raw FP8 rows, or a release that copies whole rows",
+            sum(plan.pools[0].units * plan.pools[0].layers * (device - host) for plan in plans),
+            "hybrid_cache/hybrid_pool_assembler.py:1150-1156 at 0.5.21",
+        )
+    if split:
+        yield Hazard(
+            "no_transfer",
+            f"--hicache-mem-layout {KV_SPLIT} starts, but no CUDA transfer knows it: the first backup fails; "
+            "use page_first or page_first_direct",
+            None,
+            "mem_cache/pool_host/mla.py:711, 731, 943, 962 at 0.5.21",
+        )
+    elif not profile.host_index_pool:
+        yield Hazard(
+            "index_not_backed_up",
+            "the DSA index has no host copy in this release: pages loaded back bring latent rows of "
+            f"{row_bytes(geometry, deployment, profile)} B a layer and no index keys",
+            None,
+            "hybrid_cache/hybrid_pool_assembler.py:1785-1839 at 0.5.21",
+        )
+
+
+def _coverage(plans: Sequence[HostPlan], coverage: Coverage | None) -> Iterator[Hazard]:
+    if coverage is not None and coverage.fraction < 1:
+        yield Hazard(
+            "state_tier_short",
+            f"the host state tier covers {coverage.fraction:.0%} of the host KV tier at {coverage.prefix_tokens:,} "
+            f"tokens a prefix ({coverage.state_prefixes:,} states, {coverage.kv_prefixes:,} prefixes): when more "
+            "prefixes than states return in turn, none of them hits; give the states more of the memory",
+            coverage.stranded_kv_bytes,
+            "mem_cache/unified_cache/components/mamba.py:144-153 at 0.5.21",
+        )
+    for plan in plans:
+        for pool, held in zip(plan.pools, (plan.devices.tokens, plan.devices.state_slots), strict=False):
+            if pool.units <= held:
+                yield Hazard(
+                    "smaller_than_device",
+                    f"the host {pool.name} pool ({pool.units:,}) is no larger than the device's ({held:,}) and adds "
+                    "few hits; raise --hicache-ratio or --hicache-size",
+                    pool.nbytes,
+                    "mem_cache/pool_host/base.py:212-220 at 0.5.21",
+                )
+                return
+
+
+def _memory(
+    deployment: Deployment, profile: EngineProfile, plans: Sequence[HostPlan], pod_bytes: int | None
+) -> Iterator[Hazard]:
+    total = max(bytes_by_host(plans, deployment))
+    local = ranks_per_host(deployment)
+    if deployment.hicache_size > 0 and local > 1:
+        yield Hazard(
+            "size_is_per_rank",
+            f"--hicache-size {deployment.hicache_size} is GB a rank, not a host: {local} ranks take "
+            f"{total / GB:.1f} GB of one host",
+            total,
+            "mem_cache/pool_host/base.py:200-203 at 0.5.21",
+        )
+    largest = max(max(pool.requested_bytes for pool in plan.pools) for plan in plans)
+    if any(_passes_alone_only(plan) for plan in plans):
+        yield Hazard(
+            "pools_checked_alone",
+            f"the engine checks one pool at a time (the largest asks for {largest / GB:.1f} GB), but a rank's pools "
+            "together exceed its share of the host: start-up may pass and the kernel end the ranks",
+            total,
+            "mem_cache/pool_host/base.py:222-231 at 0.5.21",
+        )
+    if pod_bytes is not None and not profile.hicache_reads_cgroup:
+        yield Hazard(
+            "pod_limit_unseen",
+            "this release reads the machine's free memory and not the container's limit: nothing stops the pools "
+            "from exceeding it",
+            total,
+            "mem_cache/pool_host/base.py:51-59 at 0.5.20",
+        )
+    if deployment.replicas > 1:
+        yield Hazard(
+            "replicas_unseen",
+            f"each of the {deployment.replicas} replicas sizes its pools as if it were alone on the host",
+            total,
+            "mem_cache/pool_host/base.py:69-82 at 0.5.21",
+        )
+
+
+def _passes_alone_only(plan: HostPlan) -> bool:
+    return plan.budget_bytes is not None and plan.sizing != "automatic" and plan.nbytes > plan.budget_bytes

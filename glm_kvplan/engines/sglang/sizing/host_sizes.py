@@ -1,0 +1,265 @@
+"""What HiCache allocates in host memory: by ratio, by an explicit size or by the engine's automatic rule."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from glm_kvplan.engines.sglang.components.host_pools import KV_SPLIT, HostPool, index_pool, kv_pool, state_pool
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.sizing.host_devices import DevicePools, device_pools
+from glm_kvplan.errors import RefusedError
+from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.units import GIB
+
+DEFAULT_RATIO = 2.0  # of hicache_ratio; also what a PD decode server settles on as its pools are built
+RESERVE_BYTES = 10 * GIB  # left to the machine (mem_cache/pool_host/base.py:29 at 0.5.21)
+SLACK_FRACTION = 0.05  # of the automatic budget, for what the ratio does not count (hicache_auto_size.py:33)
+
+_CHECK = "mem_cache/pool_host/base.py:222-231 at 0.5.21"
+_AUTOMATIC = "mem_cache/hicache_auto_size.py:83-125 at 0.5.21"
+_LAYOUTS = {
+    "layer_first": "mem_cache/pool_host/mamba.py:88-91 at 0.5.21",
+    "page_head": "mem_cache/pool_host/mla.py:381 at 0.5.21",
+    KV_SPLIT: "mem_cache/pool_host/mamba.py:55 at 0.5.20, mem_cache/pool_host/dsa.py:306 at 0.5.22",
+}
+
+
+class HostPlan(NamedTuple):
+    """One rank's host pools, in the order the engine builds them.
+
+    `budget_bytes` is what the engine lets a rank claim: every pool alone must fit into it, or, by the automatic
+    rule, all of them together. None where the host's memory was not given.
+    """
+
+    devices: DevicePools
+    pools: tuple[HostPool, ...]
+    sizing: Literal["ratio", "size", "automatic"]
+    ratio: float | None  # host units over device units; None for an explicit size
+    split: tuple[float, float] | None  # GB for KV and for state, of an explicit size
+    budget_bytes: int | None
+
+    @property
+    def nbytes(self) -> int:
+        return sum(pool.nbytes for pool in self.pools)
+
+    @property
+    def staging_bytes(self) -> int:
+        """Bytes on the GPU, allocated after the pools and outside the memory budget."""
+        return sum(pool.staging_bytes for pool in self.pools)
+
+    def pool(self, name: str) -> HostPool | None:
+        return next((pool for pool in self.pools if pool.name == name), None)
+
+
+def ranks_per_host(deployment: Deployment) -> int:
+    """Ranks of one engine on one host, spread evenly; further replicas are not seen by the engine.
+
+    Source: mem_cache/pool_host/base.py:69-82 at 0.5.21.
+    """
+    return max(deployment.world_size // deployment.nnodes, 1)
+
+
+def claimable_bytes(host_available_bytes: int, ranks: int) -> int:
+    """What the engine lets one of `ranks` local ranks claim. Source: mem_cache/pool_host/base.py:85-102 at 0.5.21."""
+    return (host_available_bytes - RESERVE_BYTES) // ranks
+
+
+def split_size(size: int, devices: DevicePools) -> tuple[float, float]:
+    """GB of `size` for KV and for state, in the proportion of their device pools (the draft's left out).
+
+    Source: hybrid_cache/hybrid_pool_assembler.py:178-194 at 0.5.21.
+    """
+    total = devices.kv_bytes + devices.state_bytes
+    return size * devices.kv_bytes / total, size * devices.state_bytes / total
+
+
+def automatic_ratio(devices: Sequence[DevicePools], budget: int, requested: float = DEFAULT_RATIO) -> float:
+    """The largest ratio up to `requested` whose host pools fit `budget` bytes on every pipeline stage.
+
+    Raises RefusedError where nothing is left after the reserve.
+    Source: mem_cache/hicache_auto_size.py:83-125 at 0.5.21.
+    """
+    ratio = min(
+        min(requested, budget * (1 - SLACK_FRACTION) / (pools.kv_bytes + pools.state_bytes + pools.draft_bytes))
+        for pools in devices
+    )
+    if ratio <= 0:
+        raise RefusedError(
+            "HiCache: no host memory is left after the 10 GiB reserve; set --hicache-ratio or --hicache-size",
+            _AUTOMATIC,
+        )
+    return ratio
+
+
+def sized_automatically(deployment: Deployment, profile: EngineProfile) -> bool:
+    """Neither a ratio nor a size was typed, and the release lowers its default to what fits."""
+    return (
+        profile.hicache_automatic_ratio
+        and deployment.hicache_host_memory_fraction is not None
+        and deployment.hicache_size <= 0
+    )
+
+
+def require_layout(deployment: Deployment, profile: EngineProfile) -> None:
+    """Raises RefusedError for a memory layout that one of this model's host pools does not take."""
+    layout = deployment.hicache_mem_layout
+    if layout in ("page_first", "page_first_direct") or (layout == KV_SPLIT and profile.hicache_kv_split_starts):
+        return
+    raise RefusedError(
+        f"--hicache-mem-layout {layout}: this model's host pools take page_first or page_first_direct",
+        _LAYOUTS.get(layout, ""),
+    )
+
+
+def build(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    devices: DevicePools,
+    tokens: int,
+    slots: int,
+) -> tuple[HostPool, ...]:
+    """The host pools for `tokens` and `slots` before rounding, in the engine's order: KV, MAMBA, INDEXER."""
+    kv = kv_pool(geometry, deployment, profile, devices.kv_layers, tokens)
+    state = state_pool(devices.state_layers, devices.layer_state_bytes, slots)
+    if not profile.host_index_pool:
+        return kv, state
+    return kv, state, index_pool(geometry, deployment, profile, devices.index_layers, kv)
+
+
+def plan_ratio(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    devices: Sequence[DevicePools],
+    ratio: float,
+    budget: int | None = None,
+    automatic: bool = False,
+) -> tuple[HostPlan, ...]:
+    """One plan a pipeline stage, each pool `ratio` times its device pool."""
+    return tuple(
+        HostPlan(
+            pools,
+            build(geometry, deployment, profile, pools, int(pools.tokens * ratio), int(pools.state_slots * ratio)),
+            "automatic" if automatic else "ratio",
+            ratio,
+            None,
+            budget,
+        )
+        for pools in devices
+    )
+
+
+def plan_size(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    devices: Sequence[DevicePools],
+    size: int,
+    budget: int | None = None,
+) -> tuple[HostPlan, ...]:
+    """One plan a pipeline stage for `size` GB a rank; the stages agree on the smallest counts among them.
+
+    Raises RefusedError for a stage whose share buys nothing, because it has no layer of a kind.
+    Source: mem_cache/pool_host/base.py:105-146, 200-209 at 0.5.21.
+    """
+    splits, tokens, slots = [], [], []
+    for pools in devices:
+        if not (pools.kv_layers and pools.state_layers):
+            raise RefusedError("--hicache-size: a pipeline stage without KV or without state cannot be sized in GB")
+        kv, state = split_size(size, pools)
+        empty = build(geometry, deployment, profile, pools, 0, 0)
+        splits.append((kv, state))
+        tokens.append(int(kv * 1e9 // empty[0].bytes_per_unit))
+        slots.append(int(state * 1e9 // empty[1].bytes_per_unit))
+    return tuple(
+        HostPlan(
+            pools, build(geometry, deployment, profile, pools, min(tokens), min(slots)), "size", None, split, budget
+        )
+        for pools, split in zip(devices, splits, strict=True)
+    )
+
+
+def first_over_budget(plan: HostPlan) -> tuple[HostPool, int] | None:
+    """The first pool the engine would refuse, and the bytes it could still claim; None where every pool passes.
+
+    By the automatic rule pools are booked one after another, otherwise each is checked alone.
+    """
+    if plan.budget_bytes is None:
+        return None
+    left = plan.budget_bytes
+    for pool in plan.pools:
+        if pool.requested_bytes > left:
+            return pool, left
+        if plan.sizing == "automatic":
+            left -= pool.requested_bytes
+    return None
+
+
+def stage_plans(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    sizes: PoolSizes,
+    *,
+    host_available_bytes: int | None = None,
+    ranks: int | None = None,
+    stages: Sequence[range] | None = None,
+) -> tuple[HostPlan, ...]:
+    """The host pools of one rank of each pipeline stage, as the deployment's flags size them.
+
+    `host_available_bytes` is the memory the engine reads as available on one host when it starts (bounded by the
+    container where the release reads that); None skips the engine's check, and the automatic rule then stays at
+    its upper limit. `ranks` share a host (None: the deployment's). Raises RefusedError where the engine would.
+    """
+    require_layout(deployment, profile)
+    if stages is None:
+        stages = stages_of(geometry, deployment)
+    devices = [device_pools(geometry, deployment, profile, sizes, stage) for stage in stages]
+    budget = None
+    if host_available_bytes is not None:
+        budget = claimable_bytes(host_available_bytes, ranks or ranks_per_host(deployment))
+    if deployment.hicache_size > 0:
+        plans = plan_size(geometry, deployment, profile, devices, deployment.hicache_size, budget)
+    else:
+        ratio = DEFAULT_RATIO if deployment.hicache_ratio is None else deployment.hicache_ratio
+        automatic = sized_automatically(deployment, profile)
+        if automatic and budget is not None:
+            budget = int(budget * (deployment.hicache_host_memory_fraction or 0))
+            ratio = automatic_ratio(devices, budget, ratio)
+        plans = plan_ratio(geometry, deployment, profile, devices, ratio, budget, automatic)
+    for plan in plans:
+        refused = first_over_budget(plan)
+        if refused is not None:
+            pool, left = refused
+            raise RefusedError(
+                f"HiCache {pool.name} pool asks for {pool.requested_bytes:,} B of host memory a rank and may claim "
+                f"{left:,} B; lower --hicache-ratio or --hicache-size",
+                _CHECK,
+            )
+    return plans
+
+
+def host_pools(
+    geometry: Geometry,
+    deployment: Deployment,
+    profile: EngineProfile,
+    sizes: PoolSizes,
+    *,
+    host_available_bytes: int | None = None,
+    ranks: int | None = None,
+    stage: range | None = None,
+) -> HostPlan:
+    """One rank's host pools; see `stage_plans`. `stage` stands alone: counts agreed between stages are not taken."""
+    stages = (stage or range(geometry.num_hidden_layers),)
+    return stage_plans(
+        geometry,
+        deployment,
+        profile,
+        sizes,
+        host_available_bytes=host_available_bytes,
+        ranks=ranks,
+        stages=stages,
+    )[0]

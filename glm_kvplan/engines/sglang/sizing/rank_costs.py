@@ -1,0 +1,180 @@
+"""What the solver needs of a deployment, as plain numbers: prices of a token and a slot, and flags per worker."""
+
+from functools import lru_cache
+from math import isfinite
+from typing import NamedTuple
+
+from glm_kvplan.engines.sglang.components import index_keys as indexer
+from glm_kvplan.engines.sglang.components import kda_state, latent_kv, replay_ring
+from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.pipeline import pipeline_stages, stages_of
+from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.sizing.failures import SizingError
+from glm_kvplan.errors import InputError
+from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.units import LARGEST_COUNT
+
+
+class Costs(NamedTuple):
+    """One rank's prices and limits. Bytes are the budgeted ones; counts are those of one attention-DP worker."""
+
+    # bytes of a token over the rank's layers
+    cell_bytes: int  # latent row, index key and the draft's own of both
+    target_bytes: int  # without the draft
+    index_bytes: int  # the index keys of the target
+    # bytes of a state slot, as charged: the largest pipeline stage's layers
+    slot_bytes: int
+    ring_bytes: int  # replay rings of a slot, 0 without them
+    # laws of the state pool
+    slots_per_request: int
+    snapshot_drafts: int  # verify snapshots charged for a request; 0 where the budget reserves none
+    state_slots: int | None  # fixed by max_mamba_cache_size, or by max_running_requests without a radix cache
+    state_ratio: float  # mamba_full_memory_ratio; read where `state_slots` is None
+    # laws of the token pool and of the requests
+    page_size: int
+    max_total_tokens: int | None
+    no_cell_tokens: int  # tokens of a stage without full-attention layers, whose cell costs nothing
+    context_length: int
+    requests: int | None  # max_running_requests of one worker
+    # memory
+    mem_fraction_static: float
+    reserve_gib: float  # set aside for multimodal buffers that are allocated after the pools
+
+    @property
+    def draft_bytes(self) -> int:
+        """Bytes a token costs in the draft worker's own pools."""
+        return self.cell_bytes - self.target_bytes
+
+
+class _Layers(NamedTuple):
+    full: int  # full-attention layers of the stage
+    indexed: int  # those of them that own an index buffer
+    linear: int  # KDA layers of the checkpoint
+    largest: int  # KDA layers of the stage that holds most of them
+
+
+@lru_cache(maxsize=256)
+def _layers(geometry: Geometry, pp_size: int, partition: tuple[int, ...] | None, stage: range | None) -> _Layers:
+    stages = pipeline_stages(geometry.num_hidden_layers, pp_size, partition)
+    here = stages[0] if stage is None else stage
+    return _Layers(
+        geometry.full_attention_in(here),
+        geometry.index_in(here),
+        len(geometry.linear_attention_layers),
+        _largest(geometry, stages),
+    )
+
+
+@lru_cache(maxsize=256)
+def _largest(geometry: Geometry, stages: tuple[range, ...]) -> int:
+    """KDA layers of the stage that holds most of them."""
+    return max(geometry.linear_attention_in(stage) for stage in stages)
+
+
+def stage_costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile) -> list[Costs]:
+    """The costs of every pipeline stage. Stages with as many layers of each kind share theirs: most do."""
+    stages = stages_of(geometry, deployment)
+    known: dict[tuple[int, int, int], Costs] = {}
+    found = []
+    for stage in stages:
+        layers = geometry.layers_in(stage)
+        if layers not in known:
+            known[layers] = costs(geometry, deployment, profile, stage)
+        found.append(known[layers])
+    return found
+
+
+def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, stage: range | None = None) -> Costs:
+    """The prices and limits of one rank; `stage` is its pipeline stage (None: the first, or all layers without PP).
+
+    Raises InputError for values no engine can mean, SizingError where the engine refuses the strategy itself.
+    Source: mem_cache/kv_cache_configurator.py:2402-2569, model_executor/pool_configurator.py:189-548 at 0.5.21.
+    """
+    _check(deployment)
+    layers = _layers(geometry, deployment.pp_size, deployment.pipeline_partition, stage)
+    row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
+    key = indexer.reserved_bytes(geometry, profile)
+    rows_bytes, index_bytes = layers.full * row, layers.indexed * key
+    target_bytes = cell_bytes = rows_bytes + index_bytes
+    if deployment.eagle and layers.full > 0 and geometry.num_nextn_predict_layers > 0:
+        drafts = geometry.num_nextn_predict_layers
+        cell_bytes += int(rows_bytes * drafts / layers.full) + drafts * key
+
+    shards = deployment.linear_attn_tp_size
+    slot = layers.linear * kda_state.layer_bytes(
+        geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, shards
+    )
+    scale = layers.largest / max(layers.linear, 1)
+    replay = counts.replay_ring(deployment, profile)
+    ring = layers.linear * replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, shards) if replay else 0
+
+    requests = deployment.max_running_requests
+    if requests is not None:
+        requests = deployment.requests_per_worker(requests, profile.least_requests_per_worker)
+    if deployment.max_mamba_cache_size is not None:
+        slots: int | None = deployment.max_mamba_cache_size // deployment.attn_dp_size
+    else:
+        slots = requests if deployment.disable_radix_cache else None
+    return Costs(
+        cell_bytes,
+        target_bytes,
+        index_bytes,
+        int(slot * scale),
+        int(ring * scale),
+        deployment.slots_per_request,
+        _snapshot_drafts(deployment, profile, replay),
+        slots,
+        deployment.mamba_full_memory_ratio,
+        deployment.page_size,
+        deployment.max_total_tokens,
+        (1 << 63) - 1 if deployment.pp_size > 1 else deployment.max_total_tokens or deployment.context_length,
+        deployment.context_length,
+        requests,
+        deployment.mem_fraction_static,
+        deployment.mm_reserve_mib / 1024 if deployment.multimodal else 0.0,
+    )
+
+
+def _snapshot_drafts(deployment: Deployment, profile: EngineProfile, replay: bool) -> int:
+    """Snapshots the budget reserves for one request: the configured draft tokens, not the adaptive maximum."""
+    if not deployment.speculative or replay:
+        return 0
+    prefill_only = deployment.disaggregation_mode == "prefill" and not deployment.enable_pd_role_switch
+    if prefill_only and not profile.prefill_snapshots_charged:
+        return 0
+    return deployment.speculative_num_draft_tokens or 0
+
+
+def _check(deployment: Deployment) -> None:
+    """Refuse what cannot be computed with; a resolved deployment passes."""
+    if not 0 < deployment.mem_fraction_static <= 1:
+        raise InputError(f"mem_fraction_static {deployment.mem_fraction_static} must lie in (0, 1]")
+    if not (isfinite(deployment.mamba_full_memory_ratio) and 0 <= deployment.mamba_full_memory_ratio <= 1e9):
+        raise InputError(f"mamba_full_memory_ratio {deployment.mamba_full_memory_ratio} must be a number, 0 or more")
+    if not (0 < deployment.page_size <= LARGEST_COUNT and 0 < deployment.context_length <= LARGEST_COUNT):
+        raise InputError("page_size and context_length must be positive and at most 2**48")
+    for name, value in (
+        ("max_running_requests", deployment.max_running_requests),
+        ("max_mamba_cache_size", deployment.max_mamba_cache_size),
+        ("max_total_tokens", deployment.max_total_tokens),
+        ("speculative_num_draft_tokens", deployment.speculative_num_draft_tokens),
+        ("mm_reserve_mib", deployment.mm_reserve_mib),
+    ):
+        if value is not None and not 0 <= value <= LARGEST_COUNT:
+            raise InputError(f"{name} {value} must lie between 0 and 2**48")
+    if deployment.attn_dp_size < 1 or deployment.linear_attn_tp_size < 1 or deployment.pp_size < 1:
+        raise InputError("attn_dp_size, linear_attn_tp_size and pp_size must be 1 or more")
+    if deployment.speculative and deployment.max_running_requests is None:
+        raise InputError("speculation needs max_running_requests; the engine fills in 48 where none is given")
+    if (
+        deployment.disable_overlap_schedule
+        and deployment.mamba_radix_cache_strategy == "extra_buffer_lazy"
+        and not deployment.disable_radix_cache
+    ):
+        raise SizingError(
+            "lazy_needs_overlap",
+            "mamba_radix_cache_strategy extra_buffer_lazy needs the overlap schedule, which is off "
+            "(--disable-overlap-schedule or pipeline stages); use extra_buffer",
+            "mem_cache/kv_cache_configurator.py:2250-2253 at 0.5.21",
+        )

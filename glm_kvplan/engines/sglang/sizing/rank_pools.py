@@ -1,0 +1,64 @@
+"""One rank of a plan: which pipeline stage it is, and the sizes the engine would give its pools."""
+
+from typing import NamedTuple
+
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.components.tensors import TensorSpec, device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
+from glm_kvplan.engines.sglang.sizing.estimate import Workload, pool_sizes, workload_sizes
+from glm_kvplan.engines.sglang.sizing.solver import granted_requests
+from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.planner import Plan
+
+
+class Rank(NamedTuple):
+    """A rank's pools: what the flags and the workload ask for, and what the engine grants."""
+
+    plan: Plan
+    pp_rank: int
+    stage: range
+    asked: PoolSizes
+    sizes: PoolSizes
+
+    def build(self, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+        """The tensors of this rank at other sizes."""
+        plan = self.plan
+        return tensor_specs(plan.geometry, plan.deployment, plan.profile, sizes, self.stage)
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return self.build(self.sizes)
+
+    @property
+    def attribution(self) -> Attribution:
+        plan = self.plan
+        return attribution(plan.geometry, plan.deployment, plan.profile, self.sizes, self.stage)
+
+
+def rank_of(plan: Plan, workload: Workload, pp_rank: int | None = None) -> Rank:
+    """A rank of pipeline stage `pp_rank`, or (None) of the stage whose tensors take most.
+
+    Sizes that flags fix are taken from them, the others from the workload. Raises InputError, RefusedError.
+    """
+    deployment = plan.deployment
+    stages = stages_of(plan.geometry, deployment)
+    if pp_rank is not None and not 0 <= pp_rank < len(stages):
+        raise InputError(f"--pp-rank {pp_rank} must lie between 0 and {len(stages) - 1}")
+    asked = pool_sizes(plan, workload_sizes(deployment, workload))
+    sizes = granted(deployment, asked)
+    ranks = [Rank(plan, number, stage, asked, sizes) for number, stage in enumerate(stages)]
+    return max(ranks, key=lambda rank: device_bytes(rank.tensors)) if pp_rank is None else ranks[pp_rank]
+
+
+def granted(deployment: Deployment, sizes: PoolSizes) -> PoolSizes:
+    """The sizes with the engine's own cap on running requests. Raises RefusedError where nothing is left."""
+    requests = granted_requests(sizes.running_requests, sizes.tokens, sizes.state_slots, deployment.slots_per_request)
+    if requests <= 0:
+        raise RefusedError(
+            f"pools of {sizes.tokens} tokens and {sizes.state_slots} state slots ({deployment.slots_per_request} a "
+            "request) serve no request; raise --max-total-tokens, --max-mamba-cache-size or --max-running-requests",
+            "mem_cache/kv_cache_configurator.py:2327-2345 at 0.5.21",
+        )
+    return sizes._replace(running_requests=requests)

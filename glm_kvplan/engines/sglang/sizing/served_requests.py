@@ -1,0 +1,75 @@
+"""What a server is to serve at once, and how much of it given pools serve."""
+
+from typing import NamedTuple
+
+from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.bisection import largest
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.errors import InputError
+from glm_kvplan.units import LARGEST_COUNT
+
+
+class Demand(NamedTuple):
+    """What is to be served at once by one engine, or by all replicas together."""
+
+    contexts: Contexts
+    concurrency: int
+    checkpoints: int = 0  # state slots kept per conversation for shared prefixes, beside a running request's own
+
+
+class Served(NamedTuple):
+    """How much of a demand some pools serve."""
+
+    requests: int  # over all DP workers and replicas, at most the concurrency asked for
+    per_worker: int
+    limit: str  # what stops one more on a worker: "concurrency", "running requests", "state slots" or "tokens"
+
+
+def slots_of_request(demand: Demand, deployment: Deployment) -> int:
+    """State slots one running request of the demand takes: the engine's own number and its checkpoints."""
+    return deployment.slots_per_request + demand.checkpoints
+
+
+def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
+    """How many requests of the demand the pools of every worker hold at once.
+
+    A worker serves n requests at once when n is at most its running requests, n times the slots of a request (with
+    its checkpoints) are at most its state slots, and n contexts of the mix (see `Contexts.counts`) fill at most its
+    tokens, which must also exceed the longest context. The demand's concurrency is spread evenly over the workers
+    (attention DP times replicas); the busiest one decides. Scheduling order and cache hits are not part of it: this
+    is what can be resident, with every request at its full length.
+    """
+    workers = deployment.attn_dp_size * deployment.replicas
+    wanted = -(-demand.concurrency // workers)
+    page, reserve = deployment.page_size, deployment.decode_reserve
+    bounds = {
+        "concurrency": wanted,
+        "running requests": sizes.running_requests,
+        "state slots": sizes.state_slots // slots_of_request(demand, deployment),
+    }
+    limit = min(bounds, key=lambda name: bounds[name])
+    most = max(0, bounds[limit])
+    fits = 0 if sizes.tokens <= demand.contexts.longest else most
+    if fits and len(demand.contexts.lengths) == 1:
+        fits = min(most, sizes.tokens // demand.contexts.tokens(1, page, reserve))
+    elif fits and demand.contexts.tokens(most, page, reserve) > sizes.tokens:
+        fits = largest(lambda requests: demand.contexts.tokens(requests, page, reserve) <= sizes.tokens, 0, most - 1)
+    if fits < most:
+        limit = "tokens"
+    return Served(min(demand.concurrency, fits * workers), fits, limit)
+
+
+def check(demand: Demand, deployment: Deployment) -> None:
+    """Refuse a demand that no pool size can serve. Raises InputError."""
+    if not 0 < demand.concurrency <= LARGEST_COUNT:
+        raise InputError(f"concurrency {demand.concurrency} must lie between 1 and 2**48")
+    if not 0 <= demand.checkpoints <= LARGEST_COUNT:
+        raise InputError(f"checkpoints {demand.checkpoints} must lie between 0 and 2**48")
+    if demand.checkpoints and deployment.disable_radix_cache:
+        raise InputError("checkpoints need the radix cache, which is off; leave disable_radix_cache out")
+    if demand.contexts.longest > deployment.context_length:
+        raise InputError(
+            f"a context of {demand.contexts.longest} tokens is longer than the server accepts "
+            f"({deployment.context_length}, --context-length)"
+        )

@@ -1,0 +1,1 @@
+"""What people have, as words: shell scripts, manifests, files."""

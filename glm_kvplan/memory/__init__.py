@@ -1,0 +1,1 @@
+"""GPUs, and what is taken before the pools: measured or estimated."""

@@ -1,0 +1,218 @@
+"""The two readings of free memory that the engine sizes its pools by: measured, or estimated from the card."""
+
+from math import isfinite
+from typing import NamedTuple
+
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import Gpu
+from glm_kvplan.memory.weights import WeightEstimate
+from glm_kvplan.units import GIB
+
+
+class NoRoomError(InputError):
+    """The weights alone need more memory than there is: the server dies while it loads them."""
+
+
+TARGET, DRAFT = "target weights", "draft weights"  # names of parts that are looked up again
+
+
+class MemoryPart(NamedTuple):
+    """One amount that leads to the readings. Negative parts are taken away."""
+
+    name: str
+    gib: float
+    error_gib: float
+    how: str  # "measured", "given" or "estimated"
+    source: str
+
+
+class MemoryBudget(NamedTuple):
+    """GiB free before the weights load and after target and draft have: the minimum over all ranks, as the engine
+    takes it (distributed/bootstrap.py:177-207, mem_cache/kv_cache_configurator.py:2186-2192 at 0.5.21).
+
+    `how` is "measured" only where both readings were given. `error_gib` is how far `available_gib` may be off.
+    """
+
+    pre_gib: float
+    available_gib: float
+    how: str
+    error_gib: float
+    total_gib: float | None  # the card's own total; None where no card was named
+    weights_gib: float | None  # target, of the rank that decides; None where unknown
+    draft_weights_gib: float | None
+    returned_gib: float  # the draft's own embedding and head: free again once the pools exist
+    parts: tuple[MemoryPart, ...]
+
+    @property
+    def certainty(self) -> str:
+        """Of what follows from it: "derived" or "estimated"."""
+        return "derived" if self.how == "measured" else "estimated"
+
+    @property
+    def total_bytes(self) -> int:
+        """The card's own memory, or what was free before the load where no card is named."""
+        return int((self.pre_gib if self.total_gib is None else self.total_gib) * GIB)
+
+
+# What a card does not show to the process that loads the weights: driver, CUDA context, communicators.
+ONE_GPU = MemoryPart(
+    "driver and context", -1.0, 0.3, "estimated",
+    "0.8 to 1.2 GiB in public boot logs of one 80 GB card (78.43 to 78.81 of 79.65 GiB free)",
+)  # fmt: skip
+SEVERAL_GPUS = MemoryPart(
+    "driver, context and communication", -2.5, 0.5, "estimated",
+    "2.8 GiB on B200 TP4 (176.25 of 179.06 GiB free), 2.3 GiB on H200 TP16 (138.09 of 140.40 GiB free)",
+)  # fmt: skip
+INTEGRATED = MemoryPart(
+    "operating system and context", -6.0, 4.0, "estimated",
+    "the engine reads the host's available memory there; a public DGX Spark report counts 5.6 GiB: give --pre-gib",
+)  # fmt: skip
+# Between "Load weight end" and the sizing, and the allocator's holes among the weights.
+AFTER_GIVEN_WEIGHTS = MemoryPart(
+    "left by loading", -0.1, 0.1, "estimated",
+    "0.12 GiB on a B200 TP4 server: what its pools imply against the weights it printed",
+)  # fmt: skip
+AFTER_ESTIMATED_WEIGHTS = MemoryPart(
+    "left by loading", -0.3, 0.3, "estimated",
+    "allocator holes and loading: 0.2 GiB (NVFP4) and 0.3 GiB (FP8) over the tensors on B200 TP4 servers",
+)  # fmt: skip
+UNMEASURED_WEIGHTS_ERROR = 0.02  # share of the weights: twice the largest miss known, where nobody measured
+
+
+def memory_budget(
+    deployment: Deployment,
+    *,
+    gpu: Gpu | None = None,
+    pre_gib: float | None = None,
+    available_gib: float | None = None,
+    weights_gib: float | None = None,
+    draft_weights_gib: float | None = None,
+    weights: WeightEstimate | None = None,
+) -> MemoryBudget:
+    """The readings, from what is known: both given; or `pre_gib` or `gpu`, less given or estimated weights.
+
+    `weights_gib` wins over the estimate's target and `draft_weights_gib` over its draft. Raises InputError where
+    something is missing.
+    """
+    for flag, value in (
+        ("--pre-gib", pre_gib),
+        ("--available-gib", available_gib),
+        ("--weights-gib", weights_gib),
+        ("--draft-weights-gib", draft_weights_gib),
+    ):
+        if value is not None and not (isfinite(value) and value >= 0):
+            raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
+    total = None if gpu is None else _total(gpu)
+    before, first = _before_load(deployment, gpu, pre_gib)
+    loaded = _loaded(deployment, weights_gib, draft_weights_gib, weights)
+    if available_gib is not None:
+        if available_gib > before:
+            raise InputError(f"--available-gib {available_gib} is above the {before:.2f} GiB free before the load")
+        how = "measured" if pre_gib is not None else "estimated"
+        error = 0.0 if pre_gib is not None else first[-1].error_gib
+        last = (MemoryPart("free after the load", available_gib, 0.0, "measured", "--available-gib"),)
+        return _budget(before, available_gib, how, error, total, loaded, weights, (*first, *loaded, *last))
+    if not loaded:
+        raise InputError(
+            "the memory after the load is unknown: give --available-gib, or --weights-gib, or --checkpoint "
+            "for an estimate"
+        )
+    estimated = any(part.how == "estimated" for part in loaded)
+    left = AFTER_ESTIMATED_WEIGHTS if estimated else AFTER_GIVEN_WEIGHTS
+    available = before + sum(part.gib for part in loaded) + left.gib
+    parts = (*first, *loaded, left)
+    if available <= 0:
+        raise NoRoomError(
+            f"the weights ({-sum(part.gib for part in loaded):.1f} GiB a rank) do not fit in the "
+            f"{before:.1f} GiB free before the load: raise --tp-size or --pp-size, or take a smaller checkpoint"
+        )
+    # Independent amounts: the errors add in squares, except that nothing is surer than its surest part.
+    error = sum(part.error_gib**2 for part in parts) ** 0.5
+    return _budget(before, available, "estimated", error, total, loaded, weights, parts)
+
+
+def show_gib(gib: float, how: str) -> str:
+    """A reading with the digits it deserves: two decimals as the engine prints where measured, one where not."""
+    return f"{gib:.2f}" if how in ("measured", "given") else f"~{gib:.1f}"
+
+
+def _total(gpu: Gpu) -> float:
+    return gpu.memory_mib / 1024
+
+
+def _before_load(deployment: Deployment, gpu: Gpu | None, pre: float | None) -> tuple[float, tuple[MemoryPart, ...]]:
+    if pre is not None:
+        if pre == 0:
+            raise InputError("--pre-gib 0: no memory to size")
+        if gpu is not None and pre > _total(gpu):
+            raise InputError(f"--pre-gib {pre} is more than a {gpu.name} has ({_total(gpu):.2f} GiB)")
+        return pre, (MemoryPart("free before the load", pre, 0.0, "measured", "--pre-gib"),)
+    if gpu is None:
+        raise InputError("the memory before the load is unknown: give --pre-gib or --gpu")
+    total = _total(gpu)
+    card = MemoryPart(f"{gpu.name} memory", total, 0.0, "given", gpu.source)
+    overhead = INTEGRATED if gpu.integrated else ONE_GPU if deployment.world_size == 1 else SEVERAL_GPUS
+    if total + overhead.gib <= 0:
+        raise InputError(
+            f"{gpu.name} with {gpu.memory_mib} MiB is no larger than what {overhead.name} take (~{-overhead.gib:.1f} "
+            "GiB); give its memory in MiB, or --pre-gib"
+        )
+    return total + overhead.gib, (card, overhead)
+
+
+def _loaded(
+    deployment: Deployment, target: float | None, draft: float | None, weights: WeightEstimate | None
+) -> tuple[MemoryPart, ...]:
+    """Target and draft weights of the rank with the most of them, as parts to take away."""
+    parts = []
+    stage = 0 if weights is None else weights.heaviest_stage
+    if target is not None:
+        parts.append(MemoryPart(TARGET, -target, 0.0, "given", "--weights-gib"))
+    elif weights is not None:
+        parts.append(_estimated_part(TARGET, weights.target[stage], weights))
+    else:
+        return ()
+    if draft is not None:
+        parts.append(MemoryPart(DRAFT, -draft, 0.0, "given", "--draft-weights-gib"))
+    elif weights is not None and deployment.speculative:
+        part = _estimated_part(DRAFT, weights.draft[stage], weights)
+        if target is None and weights.error_gib is not None:
+            part = part._replace(error_gib=0.0)  # a measured error is that of target and draft together
+        parts.append(part)
+    elif deployment.speculative:
+        raise InputError("--draft-weights-gib is missing: the draft's weights load before the pools are sized")
+    return tuple(parts)
+
+
+def _estimated_part(name: str, nbytes: int, weights: WeightEstimate) -> MemoryPart:
+    error = weights.error_gib
+    if error is None:
+        error = nbytes / GIB * UNMEASURED_WEIGHTS_ERROR
+    return MemoryPart(name, -nbytes / GIB, error, "estimated", weights.evidence)
+
+
+def _budget(
+    before: float,
+    available: float,
+    how: str,
+    error: float,
+    total: float | None,
+    loaded: tuple[MemoryPart, ...],
+    weights: WeightEstimate | None,
+    parts: tuple[MemoryPart, ...],
+) -> MemoryBudget:
+    amounts = {part.name: -part.gib for part in loaded}
+    draft = amounts.get(DRAFT)
+    returned = 0.0 if weights is None or not draft else weights.returned[weights.heaviest_stage] / GIB
+    return MemoryBudget(
+        pre_gib=before,
+        available_gib=available,
+        how=how,
+        error_gib=error,
+        total_gib=total,
+        weights_gib=amounts.get(TARGET),
+        draft_weights_gib=draft,
+        returned_gib=min(returned, draft or 0.0),
+        parts=parts,
+    )

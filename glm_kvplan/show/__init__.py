@@ -1,0 +1,1 @@
+"""Answers as text, Markdown, HTML and JSON."""

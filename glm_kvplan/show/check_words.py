@@ -1,0 +1,91 @@
+"""The findings of a check in words, the same in every output format."""
+
+from collections.abc import Sequence
+
+from glm_kvplan.answers.check.checking import Checked
+from glm_kvplan.answers.check.expectations import KINDS
+from glm_kvplan.answers.check.findings import Finding
+from glm_kvplan.show.format import count
+
+_UNITS = {
+    "min_context": "tokens",
+    "min_concurrency": "requests",
+    "min_total_tokens": "tokens",
+    "max_running_requests": "requests",
+    "headroom": "GiB",
+}
+
+
+def amount(name: str, value: int | float | str | None) -> str:
+    """A wanted or found value with its unit: `307,200 tokens`, `fits`."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    number = f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return f"{number} {_UNITS[name]}" if name in _UNITS else number
+
+
+def title(finding: Finding) -> str:
+    """`min_context falls short`."""
+    ending = {"holds": "holds", "fails": "falls short", "warns": "", "tolerated": "is tolerated"}[finding.status]
+    return f"{finding.name} {ending}".strip()
+
+
+def outcome(finding: Finding) -> str:
+    """`wanted 307,200 tokens, comes out 262,144 tokens`; of a warning what it warns of."""
+    if finding.wanted is None:
+        return finding.why
+    wanted, found = amount(finding.name, finding.wanted), amount(finding.name, finding.found)
+    return f"wanted {wanted}, comes out {found}"
+
+
+def binding(finding: Finding) -> str:
+    """`bound by context_length: the server admits 262,144 tokens a request`; of a refused start the refusal."""
+    if finding.name == "boots" or not finding.limit:
+        return finding.why
+    return f"bound by {finding.limit}: {finding.why}"
+
+
+def changes(finding: Finding) -> list[str]:
+    """Each change as one would type it, the smallest first, with what it would break."""
+    lines = []
+    for change in finding.changes:
+        broken = f" (but then {' and '.join(change.then_short)} would fall short)" if change.then_short else ""
+        lines.append(f"{change.text}{broken}")
+    return lines
+
+
+def advice(finding: Finding) -> list[str]:
+    """`would hold with --max-mamba-cache-size 640`, `or with ...`; empty where the start is what fails."""
+    found = changes(finding)
+    if not found:
+        return ["no single flag makes it hold"] if finding.limit else []
+    return [f"{'or' if number else 'would hold'} with {change}" for number, change in enumerate(found)]
+
+
+def sentence(finding: Finding) -> str:
+    """Everything in one line, for annotations."""
+    parts = [outcome(finding)]
+    if finding.wanted is not None and finding.status != "holds":
+        parts.append(binding(finding))
+        parts += advice(finding)[:1]
+    if finding.note:
+        parts.append(f"tolerated: {finding.note}")
+    return "; ".join(part for part in parts if part)
+
+
+def meaning(name: str) -> str:
+    """What a kind of finding is about."""
+    return KINDS[name]
+
+
+def summary(checked: Sequence[Checked]) -> str:
+    """`11 files: 10 hold, 1 falls short, 0 unusable; 3 warnings`."""
+    unusable = sum(one.error is not None for one in checked)
+    short = sum(one.error is None and not one.holds for one in checked)
+    warnings = sum(len(one.of("warns")) for one in checked)
+    holding = len(checked) - unusable - short
+    text = (
+        f"{count(len(checked), 'file')}: {holding} hold{'s' * (holding == 1)}, "
+        f"{short} fall{'s' * (short == 1)} short, {unusable} unusable"
+    )
+    return text + (f"; {count(warnings, 'warning')}" if warnings else "")

@@ -1,1 +1,0 @@
-"""Many deployments at once: axes, their points, and what to keep of them."""

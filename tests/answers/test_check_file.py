@@ -1,0 +1,228 @@
+"""The deployment file: what is read, what is refused, and where an error points."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paths import ROOT
+
+from glm_kvplan.answers.check.deployment_file import DeploymentFile, parse_deployment, read_deployment_file
+from glm_kvplan.answers.check.file_schema import json_schema
+from glm_kvplan.answers.check.positions import PlacedError, toml_lines
+from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.errors import InputError
+
+
+def read(text: str) -> DeploymentFile:
+    return parse_deployment(text, "plan.yaml", Path())
+
+
+def complaint(text: str) -> str:
+    with pytest.raises(PlacedError) as error:
+        read(text)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+YAML = """\
+source: somewhere
+engine: 0.5.22
+gpu: B200
+nodes: 2
+flags:
+  tp_size: 8
+  context_length: 128Ki
+  mem_fraction_static: 1
+environment:
+  SGLANG_VLM_CACHE_SIZE_MB: 50
+memory:
+  pre_gib: 177
+  available_gib: 100.5
+  host_gib: 512
+expect:
+  min_context: 128k
+  headroom: 12
+  tolerate:
+    launch: known
+"""
+TOML = """\
+# a comment
+source = "somewhere"
+engine = "0.5.22"
+gpu = "B200"
+nodes = 2
+
+[flags]
+tp_size = 8
+context_length = "128Ki"
+mem_fraction_static = 1
+
+[environment]
+SGLANG_VLM_CACHE_SIZE_MB = 50
+
+[memory]
+pre_gib = 177
+available_gib = 100.5
+host_gib = 512
+
+[expect]
+min_context = "128k"
+headroom = 12
+tolerate.launch = "known"
+"""
+
+
+@pytest.mark.parametrize("text", [YAML, TOML], ids=["yaml", "toml"])
+def test_every_key_is_read(text: str) -> None:
+    file = read(text)
+    assert (file.source, file.engine, file.gpu) == ("somewhere", "0.5.22", "B200")
+    assert file.flags == {"tp_size": 8, "context_length": 131072, "mem_fraction_static": 1, "nnodes": 2}
+    assert file.environment == {"SGLANG_VLM_CACHE_SIZE_MB": "50"}
+    assert (file.memory.pre_gib, file.memory.available_gib, file.host_gib) == (177, 100.5, 512)
+    assert (file.expect.min_context, file.expect.headroom) == (131072, 12)
+    assert file.tolerate == {"launch": "known"}
+
+
+@pytest.mark.parametrize("text", [YAML, TOML], ids=["yaml", "toml"])
+def test_lines_are_those_of_the_text(text: str) -> None:
+    file, rows = read(text), text.splitlines()
+    for path, word in (
+        (("gpu",), "gpu"),
+        (("flags", "tp_size"), "tp_size"),
+        (("expect", "min_context"), "min_context"),
+        (("expect", "tolerate", "launch"), "launch"),
+        (("memory", "host_gib"), "host_gib"),
+    ):
+        assert word in rows[file.line(*path) - 1]
+    assert file.line("expect", "min_concurrency") == file.line("expect")
+    assert file.line("nothing") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("flags: {tp_size: 4}\nexpct: {}\n", 2, "did you mean expect?"),
+        ("flags:\n  tp_size: 4\n  tp: 4\n", 3, "did you mean tp_size?"),
+        ("flags:\n  --max-running-requests: 4\n", 2, "did you mean max_running_requests?"),
+        ("flags:\n  served_model_name: x\n", 2, "launch flags that touch memory"),
+        ("flags: {tp_size: 4}\nexpect:\n  min_contxt: 4\n", 3, "did you mean min_context?"),
+        ("flags: {tp_size: 4}\nexpect:\n  tolerate:\n    headrom: x\n", 4, "did you mean headroom?"),
+        ("flags:\n  tp_size: 4\n  tp_size: 8\n", 3, "given twice (first in line 2)"),
+        ("flags:\n  tp_size: true\n", 2, "a whole number"),
+        ("flags:\n  tp_size: 4.0\n", 2, "a whole number"),
+        ('flags:\n  tp_size: "4"\n', 2, "a whole number"),
+        ("flags:\n  disable_radix_cache: 1\n", 2, "true or false"),
+        ("flags:\n  kv_cache_dtype: int9\n", 2, "'fp8_e4m3'"),
+        ("flags:\n  tp_size:\n", 2, "has no value"),
+        ("flags:\n  context_length: 128q\n", 2, "128Ki"),
+        ("engine: 0.5\nflags: {tp_size: 4}\n", 1, "takes text"),
+        ("flags: {tp_size: 4}\nexpect:\n  min_concurrency: 0\n", 3, "1 or more"),
+        ("flags: {tp_size: 4}\nexpect:\n  min_context: 1.5k1\n", 3, "128k"),
+        ("flags: {tp_size: 4}\nexpect:\n  headroom: short\n", 3, "'fits'"),
+        ("flags: {tp_size: 4}\nmemory:\n  pre_gib: .nan\n", 3, "finite"),
+        ("flags: {tp_size: 4}\nmemory:\n  pre_gib: -1\n", 3, "more than 0"),
+        ("nodes: 2\nflags: {nnodes: 3}\n", 1, "nnodes 3"),
+        ("launch: x\nlaunch_file: y\n", 2, "once"),
+        ("launch: x\ncontainer: y\n", 2, "launch_file"),
+        ("gpu: B200\n", 1, "nothing is launched"),
+        ("", 1, "empty"),
+        ("- 1\n", 1, "not a list"),
+        ("1: 2\n", 1, "not text"),
+        ("flags: [1\n", 2, "not YAML"),
+        ("a: 1\n---\nb: 2\n", 2, "several documents"),
+        ("apiVersion: v1\nkind: Pod\n", 1, "Kubernetes manifest"),
+        ("x: &a {b: *a}\n", 1, "unknown key 'x'"),
+        ("d: 2024-99-99\n", 1, "not YAML"),
+        ("flags = {tp_size = 4}\n[expect]\nmin_context = = 3\n", 3, "not TOML"),
+        ("flags = {tp_size = 4}\n[expect]\nheadroom = nan\n", 3, "finite"),
+        ("flags = 4\n", 1, "a mapping"),
+    ],
+)
+def test_complaints_point_at_their_line(text: str, line: int, says: str) -> None:
+    found = complaint(text)
+    assert found.startswith(f"plan.yaml:{line}: ")
+    assert says in found
+
+
+def test_too_many_keys_and_deep_nesting_are_refused() -> None:
+    assert "more than 10,000 keys" in complaint("flags:\n" + "".join(f"  a{n}: 1\n" for n in range(10_001)))
+    assert "not YAML" in complaint("a: " + "[" * 5_000)
+
+
+def test_other_files(tmp_path: Path) -> None:
+    def problem(name: str, data: bytes) -> str:
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(InputError) as error:
+            read_deployment_file(path)
+        return str(error.value)
+
+    assert "ends in .yaml" in problem("plan.txt", b"x")
+    assert "not UTF-8" in problem("a.yaml", b"\xff\xfe\x00")
+    assert "binary" in problem("b.yaml", b"a\x00b")
+    assert "larger than 1 MiB" in problem("c.yaml", b"#" * ((1 << 20) + 1))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_deployment_file(tmp_path / "missing.yaml")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_deployment_file(tmp_path / "\0.yaml")
+
+
+def test_a_byte_order_mark_and_json_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"flags": {"tp_size": 4}}).encode())
+    assert read_deployment_file(path).flags == {"tp_size": 4}
+
+
+def test_toml_lines_pass_over_strings_and_brackets() -> None:
+    text = 'a = """\nb = 1\n"""\nc = [\n  1, # ]\n  2,\n]\nd = {x = 1}\n[t."u v"]\ne = "[" # x = 1\nf.g = 2\n'
+    assert toml_lines(text) == {
+        ("a",): 1,
+        ("c",): 4,
+        ("d",): 8,
+        ("t", "u v"): 9,
+        ("t", "u v", "e"): 10,
+        ("t", "u v", "f"): 11,
+        ("t", "u v", "f", "g"): 11,
+    }
+
+
+def test_the_schema_knows_every_flag_and_no_other_key() -> None:
+    schema = json_schema()
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    flags = schema["$defs"]["Flags"]
+    assert set(flags["properties"]) == {flag.name for flag in FLAGS}
+    for part in (schema, *schema["$defs"].values()):
+        assert part["additionalProperties"] is False
+        assert all("default" not in entry for entry in part["properties"].values())
+
+
+def test_the_committed_schema_is_the_command_s() -> None:
+    committed = json.loads((ROOT / "docs" / "deployment.schema.json").read_text(encoding="utf-8"))
+    assert committed == json_schema(), "run: kvplan schema > docs/deployment.schema.json"
+
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+_VALUES = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+)
+_KEYS = st.sampled_from(["flags", "memory", "expect", "engine", "gpu", "launch", "nodes", "environment", "x", "source"])
+_INNER = st.sampled_from(["tp_size", "tp", "pre_gib", "min_context", "headroom", "tolerate", "kv_cache_dtype", "y"])
+
+
+@given(st.dictionaries(_KEYS, _VALUES | st.dictionaries(_INNER, _VALUES, max_size=3), max_size=4))
+def test_any_data_is_read_or_refused_in_one_line(data: dict[str, object]) -> None:
+    try:
+        read(json.dumps(data))
+    except InputError as error:
+        assert str(error).startswith("plan.yaml:")
+        assert "\n" not in str(error)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+    try:
+        read(text)
+    except InputError as error:
+        assert str(error).startswith("plan.yaml")

@@ -1,0 +1,104 @@
+"""`kvplan diff`: what changes between two deployments, engines and GPUs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from glm_kvplan.answers.diff.sides import side_of
+from glm_kvplan.answers.diff.starts import KINDS, boot_changes
+
+EXAMPLES = ROOT / "examples"
+B200 = str(EXAMPLES / "b200-tp4-mtp.kvplan.yaml")
+SLOTS, FRACTION = (str(EXAMPLES / f"b200-tp4-mtp{name}.kvplan.yaml") for name in ("4-slots700", "6-frac80"))
+
+
+def kvplan(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "from glm_kvplan.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "diff", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_two_engines_differ_as_their_own_sizing_does() -> None:
+    """SGLang 0.5.21 and 0.5.22 on the same B200 memory: tokens, slots, pages, fraction and bytes of a token."""
+    found = boot_changes(side_of(B200, "0.5.21"), side_of(B200, "0.5.22"))
+    values = {change.name: (change.before, change.after) for change in found}
+    assert values["max_total_num_tokens"] == (8_563_520, 9_932_544)
+    assert values["max_mamba_cache_size"] == (706, 695)
+    assert values["page_size"] == (64, 256)
+    assert values["mem_fraction_static"] == pytest.approx((0.81225, 0.8037), abs=1e-12)
+    assert values["indexer, bytes per token"] == (11 * 132, 11 * 33)
+    assert "max_running_requests" not in values
+    assert values["latent KV"] == (11 * 8_563_520 * 512, 11 * 9_932_544 * 512)
+
+
+def test_changes_come_by_bytes_then_by_kind() -> None:
+    found = boot_changes(side_of(SLOTS), side_of(FRACTION))
+    sizes = [abs(change.nbytes) for change in found]
+    assert sizes == sorted(sizes, reverse=True)
+    rest = [KINDS.index(change.kind) for change in found if not change.nbytes]
+    assert rest == sorted(rest)
+    pools = [change for change in found if change.kind == "pool"]
+    assert sum(change.nbytes for change in pools) == 0  # what a pool takes, another or the free part gives
+    assert {"speculative_num_draft_tokens", "mem_fraction_static"} <= {change.name for change in found}
+
+
+def test_the_same_twice_differs_in_nothing_and_back_is_the_opposite() -> None:
+    assert boot_changes(side_of(SLOTS), side_of(SLOTS)) == ()
+    there = {c.name: (c.before, c.after, c.nbytes) for c in boot_changes(side_of(SLOTS), side_of(FRACTION))}
+    back = {c.name: (c.after, c.before, -c.nbytes) for c in boot_changes(side_of(FRACTION), side_of(SLOTS))}
+    assert there == back
+
+
+def test_a_side_that_does_not_start_says_why(tmp_path: Path) -> None:
+    text = Path(B200).read_text(encoding="utf-8")
+    short = tmp_path / "short.yaml"
+    short.write_text(text.replace("available_gib: 126.0", "available_gib: 30.0"), encoding="utf-8")
+    found = {change.name: change for change in boot_changes(side_of(B200), side_of(str(short)))}
+    assert found["start"].before == "starts"
+    assert "mem_fraction_static" in str(found["start"].after)
+    assert found["max_total_num_tokens"].after == 0
+    assert not [change for change in found.values() if change.kind == "pool"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((B200, "--engine", "0.5.21", "--engine", "0.5.22"), "max_total_num_tokens"),
+        ((B200, "--gpu", "b200", "--gpu", "b300"), "B300"),
+        ((SLOTS, FRACTION, "--engine", "0.5.23"), "0.5.23"),
+        ((B200, B200), "nothing that touches memory changes"),
+    ],
+)
+def test_the_command(arguments: tuple[str, ...], says: str) -> None:
+    done = kvplan(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert says in done.stdout
+
+
+def test_the_command_as_json() -> None:
+    document = json.loads(kvplan(SLOTS, FRACTION, "--json").stdout)
+    assert (document["schema"], document["schema_version"]) == ("glm-kvplan/diff", 1)
+    assert document["a"]["label"] == SLOTS and document["b"]["engine"] == "0.5.20"
+    assert {change["kind"] for change in document["changes"]} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((B200,), "name a second one"),
+        ((B200, SLOTS, FRACTION), "compares two"),
+        ((B200, "--engine", "a", "--engine", "b", "--engine", "c"), "3 times"),
+        ((B200, "gone.yaml"), "gone.yaml: cannot be read"),
+        ((B200, "--engine", "0.5.21", "--engine", "0.1"), "no profile"),
+        ((B200, SLOTS, "--", "python"), "launch: ..."),
+    ],
+)
+def test_bad_use_is_one_line_and_exit_code_2(arguments: tuple[str, ...], says: str) -> None:
+    done = kvplan(*arguments)
+    assert done.returncode == 2
+    assert says in done.stderr and done.stderr.count("\n") == 1

@@ -1,0 +1,106 @@
+"""What people type first: flags without their switch, a launch without its dashes, files of another kind."""
+
+import json
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+import glm_kvplan as kv
+from glm_kvplan.cli import main
+from glm_kvplan.show.console import console
+
+MANIFEST = """
+apiVersion: v1
+kind: Pod
+metadata: {name: glm}
+spec:
+  containers:
+    - name: engine
+      command: [sglang, serve, zai-org/GLM-5.3-Flash, --tp, "4", --enable-hierarchical-cache, --hicache-size, "20"]
+      resources: {limits: {memory: 256Gi}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    console.cache_clear()
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    return left.value.code, *capsys.readouterr()
+
+
+def test_the_package_lists_its_names() -> None:
+    assert {"plan", "estimate", "Workload", "__version__"} <= set(dir(kv))
+    assert all(getattr(kv, name) is not None for name in dir(kv))
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["python -m sglang.launch_server --model-path m --tp 8", "sglang serve m --tp 8", "/opt/x -m sglang serve m"],
+)
+def test_a_launch_without_its_dashes(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    code, out, err = run(capsys, "solve", "--gpu", "h200", *words.split())
+    assert (code, out, err.count("\n")) == (2, "", 1) and "put -- in front of the launch command" in err
+
+
+@pytest.mark.parametrize("command", ["solve", "estimate", "gpus", "model"])
+def test_a_file_where_none_belongs(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    code, out, err = run(capsys, command, "plan.kvplan.yaml")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"'plan.kvplan.yaml' is one argument too many for kvplan {command}" in err and "--launch" in err
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.kvplan.*")), ids=lambda path: path.name)
+def test_a_deployment_file_is_no_launch(capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    code, out, err = run(capsys, "solve", "--launch", str(file))
+    assert (code, out) == (2, "") and "is a deployment file; `kvplan check` reads it" in err
+
+
+def test_a_manifest_is_a_launch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(MANIFEST, encoding="utf-8")
+    code, out, err = run(capsys, "estimate", "--gpu", "b200", "--launch", str(file))
+    assert code == 0 and "TP 4, attention TP 4" in out
+    assert "memory limit is not applied here: --pod-gib 256" in err
+    assert "--pod-gib" not in run(capsys, "estimate", "--launch", str(ROOT / "examples/launch/dynamo-b200-agg.yaml"))[2]
+
+
+def test_a_host_size_without_the_host_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("estimate", "--tp-size", "4", "--hicache-size", "100")
+    code, out, err = run(capsys, *words)
+    assert code == 0 and "Host memory" not in out
+    assert err == "kvplan: note: --hicache-size builds no host pool without --enable-hierarchical-cache\n"
+    assert run(capsys, *words, "--enable-hierarchical-cache")[2] == ""
+
+
+def test_a_request_on_one_of_several_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("estimate", "--tp-size", "8", "--dp-size", "8", "--enable-dp-attention", "--kv-cache-dtype", "fp8_e4m3")
+    out = " ".join(run(capsys, *words)[1].split())
+    assert "1 x 131,072 tokens; a rank has room for 1 request, 131,072 tokens, 5 state slots" in out
+    # 131,072 x (5,808 + 1,452) B, 5 x 147,619,840 B, 22,528 + 4,194,320 B
+    assert "one request on a rank: 1.69 GB = 951.6 MB for 131,072 tokens + 738.1 MB for 5 state slots" in out
+    assert "a rank holds 2 requests" in " ".join(run(capsys, *words, "--concurrency", "16")[1].split())
+
+
+def test_advice_says_what_its_memory_is(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("advise", "--gpu", "h100", "--tp-size", "8", "--context", "32k", "--concurrency", "64")
+    out = " ".join(run(capsys, *words)[1].split())
+    assert "free before the load" in out and "(estimated, +-" in out
+    found = json.loads(run(capsys, *words, "--json")[1])
+    low, high = found["served_span"]
+    assert found["memory"]["how"] == "estimated" and found["memory"]["error_gib"] > 0
+    assert low <= found["served"]["requests"] <= high
+    assert (f"{low} to {high} within the memory's estimate" in out) is (low < high)
+    # the same flags, solved by themselves at the low end
+    available = found["memory"]["available_gib"] - found["memory"]["error_gib"]
+    flags = [word for name, value in found["flags"].items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    memory = ("--pre-gib", str(found["memory"]["pre_gib"]), "--available-gib", str(available))
+    solved = json.loads(run(capsys, "solve", "--gpu", "h100", "--tp-size", "8", *flags, *memory, "--json")[1])
+    assert low == min(64, solved["max_total_num_tokens"] // 32768, solved["max_running_requests"])
+    measured = json.loads(run(capsys, *words, "--pre-gib", "77", "--available-gib", "39", "--json")[1])
+    assert measured["served_span"] == [measured["served"]["requests"]] * 2

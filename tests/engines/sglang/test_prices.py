@@ -1,0 +1,167 @@
+"""Prices of one unit more, and refusals, where memory is a number of bytes counted by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from setups import DRAFT_PAGE, DRAFTS, FIXED, GEOMETRY, PAGE, SLOT, setup_of
+
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
+from glm_kvplan.engines.sglang.sizing.prices import Price, prices
+from glm_kvplan.engines.sglang.sizing.rank_costs import Costs
+from glm_kvplan.engines.sglang.sizing.solver import size
+from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
+from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.units import GIB
+
+
+def priced(setup: Setup) -> dict[str, Price]:
+    return {price.knob: price for price in prices(setup)}
+
+
+def test_every_turn_is_named_as_typed() -> None:
+    setup = setup_of(DRAFTS, 500 * SLOT)
+    assert [(price.knob, price.before, price.after) for price in prices(setup)] == [
+        ("mem_fraction_static", "0.75", "0.76"),
+        ("max_running_requests with its state slots", "20", "21"),
+        ("speculative_num_draft_tokens", "8", "9"),
+        ("max_mamba_cache_size", "100", "101"),
+        ("mamba_ssm_dtype", "float32", "bfloat16"),
+        ("enable_linear_replayssm_spec", "off", "on"),
+        ("context_length", "1048576", "1047552"),
+    ]
+    assert "context_length" in priced(setup_of(replace(FIXED, context_length=1024), 500 * SLOT))
+    short = priced(setup_of(replace(FIXED, context_length=2048), 500 * SLOT))["context_length"]
+    assert (short.before, short.after) == ("2048", "3072")
+    model = replace(GEOMETRY, max_position_embeddings=1025)
+    for context, after in ((1_047_552, "1048576"), (1025, "1"), (1024, None)):
+        end = replace(setup_of(replace(FIXED, context_length=context), 500 * SLOT), geometry=model)
+        end = replace(end, geometry=GEOMETRY) if context > 1025 else end
+        price = priced(end).get("context_length")
+        assert (price and price.after) == after
+    plain = replace(FIXED, speculative_num_draft_tokens=8)
+    assert "speculative_num_draft_tokens" not in priced(setup_of(plain, 500 * SLOT))
+    assert "mem_fraction_static" not in priced(setup_of(replace(FIXED, mem_fraction_static=0.99), 500 * SLOT))
+    with pytest.raises(SizingError):
+        prices(setup_of(FIXED, 5 * SLOT))
+
+
+def test_a_draft_token_costs_a_snapshot_of_each_request() -> None:
+    """21 snapshots: 21 slots' bytes of tokens fewer, within a page."""
+    price = priced(setup_of(DRAFTS, 500 * SLOT))["speculative_num_draft_tokens"]
+    assert (price.slots, price.requests, price.total_requests, price.failure) == (0, 0, 0, None)
+    rings = priced(setup_of(DRAFTS, 500 * SLOT))["enable_linear_replayssm_spec"]
+    assert rings.tokens > 100 * SLOT // (DRAFT_PAGE // 64)  # 168 snapshots less, rings of 101 slots more
+    assert abs(price.tokens * DRAFT_PAGE // 64 + 21 * SLOT) <= DRAFT_PAGE
+
+
+def test_longer_contexts_take_what_stays_free() -> None:
+    """20 requests and a spare row, 1,024 tokens of four bytes each."""
+    price = priced(setup_of(replace(FIXED, context_length=1_047_552), 500 * SLOT))["context_length"]
+    assert (price.tokens, price.free_bytes) == (0, -21 * 1024 * 4)
+
+
+def test_a_request_that_the_slots_still_hold() -> None:
+    held = replace(FIXED, max_mamba_cache_size=105, max_running_requests=20)
+    price = priced(setup_of(held, 500 * SLOT))["max_running_requests"]
+    assert (price.slots, price.requests) == (0, 1)
+    assert "max_running_requests" not in priced(setup_of(replace(held, max_mamba_cache_size=104), 500 * SLOT))
+
+
+def test_prices_of_workers() -> None:
+    """Slots and requests are typed for both workers and priced for one; requests of all workers stand beside."""
+    workers = replace(FIXED, attn_dp_size=2, linear_attn_tp_size=2, max_mamba_cache_size=200, max_running_requests=20)
+    setup = setup_of(workers, 500 * SLOT)
+    slot, request = priced(setup)["max_mamba_cache_size"], priced(setup)["max_running_requests"]
+    assert (slot.before, slot.after, slot.slots, slot.total_requests) == ("200", "202", 1, 0)
+    assert (request.before, request.after, request.requests, request.total_requests) == ("20", "22", 1, 2)
+    full = priced(setup_of(replace(workers, max_running_requests=40), 500 * SLOT))
+    both = full["max_running_requests with its state slots"]
+    assert (both.before, both.after, both.slots, both.requests, both.total_requests) == ("40", "42", 5, 1, 2)
+
+    def resolver(**changes: Any) -> Deployment:
+        if changes != {"dp_size": 4, "enable_dp_attention": True}:
+            raise RefusedError("not here")
+        return replace(workers, attn_dp_size=4, linear_attn_tp_size=1)
+
+    wider = priced(setup_of(workers, 500 * SLOT, resolver))["dp_size"]
+    assert (wider.before, wider.after) == ("2", "4")
+    assert (wider.slots, wider.requests, wider.total_requests) == (-50, -5, 0)  # 10 a worker of two, 5 of four
+
+
+def test_layouts_are_priced_where_the_resolver_and_the_memory_know_them() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def resolver(**changes: Any) -> Deployment:
+        asked.append(changes)
+        layout = {"bfloat16": "bf16", "fp8_e4m3": "fp8_raw"}.get(changes.get("kv_cache_dtype", ""), "fp8_raw")
+        return replace(FIXED, tp_size=changes.get("tp_size", 4), kv_layout=layout)  # type: ignore[arg-type]
+
+    raw = setup_of(FIXED, 500 * SLOT, resolver)
+    wide = setup_of(replace(FIXED, kv_layout="bf16"), 500 * SLOT, resolver)
+    named = {price.knob: (price.before, price.after) for price in prices(raw)}
+    assert named["kv_cache_dtype"] == ("fp8_e4m3", "bfloat16") and named["tp_size"] == ("4", "8")
+    assert priced(raw)["kv_cache_dtype"].tokens < 0 < priced(wide)["kv_cache_dtype"].tokens
+    assert (priced(wide)["kv_cache_dtype"].before, priced(wide)["kv_cache_dtype"].after) == ("bfloat16", "fp8_e4m3")
+
+    assert {"kv_cache_dtype": "fp8_e4m3"} in asked and {"kv_cache_dtype": "bfloat16"} in asked
+
+    def memory(deployment: Deployment) -> Memory:
+        if deployment.tp_size == 8:
+            raise InputError("unknown")
+        return Memory(160.0, 40.0 + 500 * SLOT / GIB)
+
+    assert "tp_size" not in priced(replace(raw, memory=memory))
+
+
+def test_a_turn_that_does_not_start_has_no_deltas() -> None:
+    price = priced(setup_of(FIXED, 101 * SLOT + PAGE))["max_mamba_cache_size"]
+    assert price == Price("max_mamba_cache_size", "100", "101", 0, 0, 0, 0, 0, "no_token_memory")
+
+
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+COSTS = Costs(
+    cell_bytes=1024, target_bytes=1024, index_bytes=0, slot_bytes=GIB, ring_bytes=GIB // 2, slots_per_request=5,
+    snapshot_drafts=0, state_slots=None, state_ratio=1.0, page_size=64, max_total_tokens=None, no_cell_tokens=1 << 20,
+    context_length=1 << 20, requests=None, mem_fraction_static=1.0, reserve_gib=0.0,
+)  # fmt: skip
+
+
+def refused(available: float, **changes: Any) -> SizingError:
+    return refusal(size(COSTS._replace(**changes), 0.0, available))
+
+
+def test_refusals_count_what_is_missing() -> None:
+    """The first slot takes two of a GiB and a half; half of 4 GiB are the states'."""
+    slots = refused(4.0)
+    assert (slots.kind, slots.missing_bytes) == ("no_state_slots", GIB)
+    assert "(2.00 GiB) holds no state slot (the first costs 3.00 GiB)" in str(slots) and "; 1 GiB short" in str(slots)
+    assert slots.solution is not None and slots.solution.failure == "no_state_slots"
+    assert slots.source.startswith("mem_cache/kv_cache_configurator.py:")
+    drafts = refused(4.0, snapshot_drafts=4, ring_bytes=0, requests=48)  # 1 + 4 before and 1 + 4/5 for the first
+    assert (drafts.kind, drafts.missing_bytes) == ("no_state_slots", int(6.8 * GIB - 2 * GIB))
+    one_token = refused(3.0 + 1024 / GIB, state_slots=9, slot_bytes=GIB * 3 // 10, ring_bytes=0, page_size=1)
+    assert (one_token.kind, one_token.missing_bytes) == ("no_requests", 0)
+    hair = refused(3.5 / GIB, slot_bytes=1, ring_bytes=0)
+    assert (hair.kind, hair.missing_bytes) == ("no_state_slots", 1)  # three quarters of a byte
+    assert refused(4.0, state_slots=0).missing_bytes == 0
+    tokens = refused(2.5, state_slots=2, ring_bytes=0)
+    assert (tokens.kind, tokens.missing_bytes) == ("no_token_memory", GIB // 2)
+    assert "the slack 0.00 GiB at mem_fraction_static 1, 2 state slots" in str(tokens)
+    assert refused(3.0, state_slots=2, ring_bytes=0).missing_bytes == 1  # nothing is left: a byte is missing
+    page = refused(3.0 + 30_000 / GIB, state_slots=2, ring_bytes=0)
+    assert (page.kind, page.missing_bytes) == ("no_tokens", 65_536 - 30_000)
+    assert "30000 bytes do not hold one page of 64 tokens (1024 bytes each)" in str(page)
+    cap = refused(9.0, state_slots=2, ring_bytes=0, max_total_tokens=63)
+    assert (cap.kind, cap.missing_bytes) == ("no_tokens", 0)
+    assert "max_total_tokens 63 is under one page of 64 tokens" in str(cap)
+    requests = refused(20.0, state_slots=3)
+    assert (requests.kind, requests.missing_bytes) == ("no_requests", 2 * (GIB + GIB // 2))
+    assert "3 state slots serve no request: one takes 5" in str(requests)
+    none = refused(20.0, state_slots=9, requests=0)
+    assert (none.kind, none.missing_bytes) == ("no_requests", 0) and "max_running_requests is under one" in str(none)
+    one = refused(20.0, state_slots=3, requests=1)
+    assert one.missing_bytes == 2 * (GIB + GIB // 2)
+    assert SizingError("no_tokens", "why", "where").missing_bytes == 0

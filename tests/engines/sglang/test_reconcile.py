@@ -1,0 +1,185 @@
+"""Boots held against the plan: published logs are explained, changed ones are not."""
+
+from typing import Any
+
+import pytest
+from boots import LOGS, PUBLISHED, edited, held, printed
+
+from glm_kvplan.engines.sglang.boot_log.causes import causes
+from glm_kvplan.engines.sglang.boot_log.fit import fit
+from glm_kvplan.engines.sglang.boot_log.reader import read_log
+from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
+from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, bytes_row
+from glm_kvplan.engines.sglang.sizing.solver import attempt
+from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.planner import plan
+from glm_kvplan.units import GIB
+
+
+def test_every_log_is_listed() -> None:
+    assert {path.stem for path in LOGS.glob("*.log")} == PUBLISHED.keys()
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_boots_are_explained(name: str) -> None:
+    answer = held(name)
+    assert answer.explained, answer.first_unexplained
+    assert answer.plan.profile.release == (name[-6:] if name.startswith("example") else "0.5.20")
+    rows = printed(answer)
+    for row, value in PUBLISHED[name].items():
+        assert rows[row] == (value, value), row
+
+
+@pytest.mark.parametrize("name", ["b200x4-mtp6-frac80", "b200x4-mtp4-slots700"])
+def test_the_memory_that_explains_both_boots_is_the_same(name: str) -> None:
+    """Two boots of one machine with the same weights: their sizes mean the same free memory, to some MiB."""
+    band = held(name).sizing.band
+    assert band is not None
+    assert band.most_gib - band.least_gib < 0.001
+    assert 127.575 < band.least_gib < 127.585
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED if name.startswith("example")])
+def test_worked_examples_come_out_at_the_printed_memory(name: str) -> None:
+    answer = held(name)
+    assert answer.sizing.taken_gib == 0
+    solution = answer.sizing.solution
+    assert solution is not None
+    assert solution.sizes == answer.sizing.sizes
+
+
+def test_the_wrong_release_is_not_explained_and_the_right_one_is_named() -> None:
+    answer = held("b200x4-mtp6-frac80", Given(engine="0.5.23"))
+    assert not answer.explained
+    assert answer.first_unexplained is not None
+    assert answer.first_unexplained.name == "page_size"
+    assert causes(answer) == ("the engine is 0.5.20 or 0.5.21: under it every number is explained",)
+
+
+@pytest.mark.parametrize(
+    ("edit", "row", "cause"),
+    [
+        (("ssm_state size: 19.65GB", "ssm_state size: 9.83GB"), "state pool ssm", "a bfloat16 state"),
+        (("#tokens: 7289664, KV size: 48.09", "#tokens: 7289664, KV size: 49.29"), "token pool size", "528 bytes"),
+        (("avail mem=34.00 GB", "avail mem=29.00 GB"), "free after draft pools", "something else took GPU memory"),
+        (("Reserving 0.10 GB", "Reserving 1.10 GB"), "multimodal reserve", ""),
+        (
+            ("max_mamba_cache_size: 574", "max_mamba_cache_size: 577"),
+            "max_total_num_tokens",
+            "no amount of free memory",
+        ),
+        (("avail mem=127.68 GB", "avail mem=129.68 GB"), "max_total_num_tokens", "2.10 GiB less free"),
+        (("torch.float8_e4m3fn", "torch.bfloat16"), "token pool dtype", "BF16 rows"),
+        (("'mem_fraction_static': 0.8}", "'mem_fraction_static': 0.81}"), "max_total_num_tokens", "GiB less free"),
+    ],
+)
+def test_one_changed_number_is_found(edit: tuple[str, str], row: str, cause: str) -> None:
+    answer = edited("b200x4-mtp6-frac80", edit)
+    assert not answer.explained
+    assert answer.first_unexplained is not None
+    assert answer.first_unexplained.name == row
+    assert any(cause in text for text in causes(answer)) or not cause
+
+
+def test_every_printed_digit_counts() -> None:
+    """Moving any one printed pool size by its last digit leaves it unexplained."""
+    text = (LOGS / "example-b-0.5.23.log").read_text(encoding="utf-8")
+    answer = held("example-b-0.5.23")
+    for row in answer.rows:
+        if row.basis != "printed sizes" or "." not in row.printed:
+            continue
+        for step in (-0.01, 0.01):
+            moved = f"{float(row.printed) + step:.2f}"
+            changed = text.replace(f": {row.printed}GB", f": {moved}GB").replace(f": {row.printed} GB", f": {moved} GB")
+            assert changed != text
+            again = reconcile(read_log(changed.splitlines())[0], Given(engine="0.5.23"))
+            assert not again.explained
+
+
+def test_a_rank_that_differs_is_named() -> None:
+    text = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
+    at = next(number for number, line in enumerate(text) if "TP2" in line and "Mamba Cache" in line)
+    text[at] = text[at].replace("574", "560")
+    answer = reconcile(read_log(text)[0])
+    row = answer.first_unexplained
+    assert row is not None
+    assert (row.name, row.rank) == ("state pool of TP2", "TP2")
+
+
+def test_a_boot_cut_before_its_end_is_checked_as_far_as_it_goes() -> None:
+    lines = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
+    upto = next(number for number, line in enumerate(lines) if "KV Cache" in line)
+    answer = reconcile(read_log(lines[: upto + 1])[0])
+    assert answer.explained
+    assert not answer.boot.ready
+    with pytest.raises(InputError, match="no number to hold against the plan"):
+        reconcile(read_log([lines[0].replace("'page_size': 64, ", "")])[0])
+
+
+def test_flags_from_a_launch_command_where_the_log_has_none() -> None:
+    lines = (LOGS / "example-b-0.5.21.log").read_text(encoding="utf-8").splitlines()[1:]
+    boot = read_log(lines)[0]
+    with pytest.raises(InputError, match="no server_args line"):
+        reconcile(boot)
+    answer = reconcile(boot, Given({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200", engine="0.5.21"))
+    assert answer.explained
+
+
+def test_a_release_that_refuses_the_flags() -> None:
+    with pytest.raises(RefusedError):
+        held("b200x4-mtp6-frac80", Given({"speculative_eagle_topk": 2}, engine="0.5.20"))
+
+
+def test_flags_cannot_be_read_from_arguments_without_a_width() -> None:
+    with pytest.raises(InputError, match="no tp_size"):
+        reconcile(read_log(["server_args={'model_path': 'x', 'mem_fraction_static': 0.8}"])[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "memory"),
+    [
+        (
+            "RuntimeError: Not enough GPU memory for hybrid (mamba/linear-attention) state cache. x",
+            "no_state_slots",
+            33.6,
+        ),
+        ("ValueError: Loaded weights leave no GPU memory for the KV cache under --mem", "no_token_memory", 20.0),
+    ],
+)
+def test_a_refused_start(line: str, kind: str, memory: float) -> None:
+    head, *rest = (LOGS / "example-b-0.5.21.log").read_text(encoding="utf-8").splitlines()
+    lines = [text.replace("126.00", f"{memory:.2f}") for text in rest if "Load weight" in text]
+    if kind == "no_token_memory":
+        head = head.replace("'max_mamba_cache_size': None", "'max_mamba_cache_size': 64")
+    answer = reconcile(read_log([head, *lines, line])[0], Given(engine="0.5.21"))
+    rows = printed(answer)
+    assert rows["refusal"] == (kind, kind)
+    assert answer.explained
+
+
+def test_fit_gives_back_the_memory() -> None:
+    made = plan({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200", engine="0.5.21")
+
+    def at(gib: float) -> Any:
+        return attempt(made.geometry, made.deployment, made.profile, 177.0, gib)
+
+    for gib in (60.0, 91.234567, 126.0, 150.5):
+        sizes = at(gib).sizes
+        for known in (PrintedSizes(*sizes), PrintedSizes(sizes.tokens, None, sizes.running_requests)):
+            band = fit(at, 177.0, known)
+            assert band is not None
+            assert band.least_gib <= gib <= band.most_gib
+            assert band.most_gib - band.least_gib < 0.01
+            assert at(band.least_gib).sizes == sizes
+    assert fit(at, 177.0, PrintedSizes(1_000_000, 700, 48)) is None
+
+
+def test_rounding_is_the_printed_digits() -> None:
+    assert bytes_row("x", "", int(1.004 * GIB), "1.00").explained
+    assert not bytes_row("x", "", int(1.006 * GIB), "1.00").explained
+    assert bytes_row("x", "", 1_004_000_000, "1.00", decimal=True).explained
+
+
+def test_flags_that_no_release_takes_are_told_with_their_place() -> None:
+    with pytest.raises(InputError, match=r"line 1: no release known here takes these flags: --tp-size 0"):
+        edited("example-b-0.5.21", ("'tp_size': 4", "'tp_size': 0"))

@@ -1,0 +1,112 @@
+"""The engine's own rules for option words: spellings, releases, lists, repeats, unknown flags."""
+
+import pytest
+
+from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.sglang.launch_command import parse_flags, read_launch_command
+from glm_kvplan.engines.sglang.option_words import option_table, releases_with
+from glm_kvplan.errors import InputError
+
+RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")
+LAUNCH = "python -m sglang.launch_server --model-path zai-org/GLM-5.3-Flash"
+
+
+def test_the_table_is_the_engines() -> None:
+    names = [flag.name for flag in FLAGS]
+    assert len(names) == len(set(names))
+    for flag in FLAGS:
+        assert flag.help and "\n" not in flag.help and flag.group
+        for option in (*flag.options, *flag.negative):
+            assert option.startswith("--")
+            abbreviated = [full for full in option_table().takes if full.startswith(option)]
+            assert releases_with(option) or len(abbreviated) == 1, option
+        kinds = {"flag": 0, "switch": 0, "ints": "+"}
+        for release in RELEASES:
+            takes = option_table(release).takes.get(flag.options[0])
+            assert takes is None or takes == kinds.get(flag.kind, 1), flag.name
+
+
+@pytest.mark.parametrize(("release", "options"), [("0.5.20", 513), ("0.5.21", 532), ("0.5.22", 544), ("0.5.23", 559)])
+def test_option_lists(release: str, options: int) -> None:
+    assert len(option_table(release).takes) == options
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        ("--tensor-parallel-size 8", {"tp_size": 8}),
+        ("--dp 2 --ep 4", {"dp_size": 2, "ep_size": 4}),
+        ("--context-len 131072", {"context_length": 131072}),
+        ("--context-length 128k", {"context_length": 128_000}),
+        ("--context-length 128Ki", {"context_length": 131_072}),
+        ("--max-total-tokens 1.5M", {"max_total_tokens": 1_500_000}),
+        ("--chunked-prefill-size -1", {"chunked_prefill_size": -1}),
+        ("--chunked-prefill-size=-1", {"chunked_prefill_size": -1}),
+        ("--cuda-graph-bs-decode 1 2 4 --tp 2", {"cuda_graph_bs_decode": [1, 2, 4], "tp_size": 2}),
+        ("--mem-fraction-static .8", {"mem_fraction_static": 0.8}),
+        ("--speculative-draft-model a/b", {"speculative_draft_model_path": "a/b"}),
+        ('--cuda-graph-config {"decode":{"max_bs":64}}', {"cuda_graph_config": {"decode": {"max_bs": 64}}}),
+        ("--mm-enable-dp-encoder", {"mm_enable_dp_encoder": True}),
+        ("--disable-cuda-graph", {"disable_cuda_graph": True}),
+        ("--attention-context-parallel-size 8", {"attn_cp_size": 8}),
+    ],
+)
+def test_spellings(words: str, flags: dict[str, object]) -> None:
+    assert parse_flags(words.split()) == flags
+    assert read_launch_command(["sglang", "serve", "x", *words.split()]).flags == flags
+
+
+def test_flags_of_one_release() -> None:
+    assert read_launch_command("sglang serve x --attn-dp-size 2", "0.5.22").flags == {"attn_dp_size": 2}
+    with pytest.raises(InputError, match=r"--attn-dp-size is not a flag of 0\.5\.21; 0\.5\.22, 0\.5\.23 have it"):
+        read_launch_command("sglang serve x --attn-dp-size 2", "0.5.21")
+    off = "sglang serve x --no-mm-enable-dp-encoder"
+    assert read_launch_command(off, "0.5.23").flags == {"mm_enable_dp_encoder": False}
+    with pytest.raises(InputError, match=r"tc_piecewise.* is not accepted; it takes one of full, breakable, disabled"):
+        read_launch_command("sglang serve x --cuda-graph-backend-prefill tc_piecewise", "0.5.22")
+    assert read_launch_command("sglang serve x --cuda-graph-backend-prefill tc_piecewise", "0.5.21").flags
+    with pytest.raises(InputError, match="known releases"):
+        read_launch_command("sglang serve x", "0.4.0")
+
+
+def test_lists_and_optional_values_end_where_the_engine_ends_them() -> None:
+    command = read_launch_command(
+        "sglang serve x --lora-paths a b --encoder-urls http://a http://b --model-checksum --tp 2 "
+        "--bucket-e2e-request-latency 0.5 1 -1 --custom-weight-loader"
+    )
+    assert command.flags == {"tp_size": 2}
+    assert command.ignored == 5
+    assert command.warnings == ("these take or free GPU memory that is not planned here: --lora-paths",)
+
+
+def test_given_twice_the_last_wins() -> None:
+    command = read_launch_command("sglang serve x --tp 4 --port 1 \\\n --tp-size 8")
+    assert command.flags == {"tp_size": 8}
+    assert command.warnings == ("--tp-size is given twice (line 1: 4, line 2: 8); the engine takes the last",)
+
+
+def test_unknown_flags_are_one_warning() -> None:
+    command = read_launch_command(
+        "sglang serve x --nsa-decode-backend trtllm --turbo --turbo --grpc-response-timeout-secs 3", "0.5.20"
+    )
+    assert command.unknown == ("--nsa-decode-backend", "--turbo", "--grpc-response-timeout-secs")
+    assert command.warnings == (
+        "unknown to engine 0.5.20, left out: --nsa-decode-backend (is it --dsa-decode-backend?), --turbo, "
+        "--grpc-response-timeout-secs (in 0.5.21, 0.5.22, 0.5.23)",
+    )
+
+
+def test_a_broken_continuation_is_told() -> None:
+    text = f"{LAUNCH} --tp 8 \\ \n  --mem-fraction-static 0.8\n"
+    with pytest.raises(InputError, match="belongs to no flag"):
+        read_launch_command(text)  # the backslash made a word of one blank
+    command = read_launch_command(f"{LAUNCH} --tp 8\n  --mem-fraction-static 0.8\n")
+    assert command.flags == {"tp_size": 8}
+    assert "line 2: --mem-fraction-static starts a command of its own" in command.warnings[0]
+
+
+def test_config_is_named_not_read() -> None:
+    assert read_launch_command("sglang serve x --config run.yaml").config_file == "run.yaml"
+    command = read_launch_command("sglang serve x --config=run.yaml")
+    assert command.config_file is None
+    assert "--config FILE with a blank" in command.warnings[0]

@@ -1,0 +1,182 @@
+"""Weight bytes against the tables of the reference study (GiB a rank, target + draft, two decimals)."""
+
+import time
+
+import pytest
+
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.memory.weights import estimate_weights
+from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.model.weight_manifest import MANIFEST, load_manifest
+from glm_kvplan.units import GIB
+
+GEOMETRY = bundled_geometry()
+PUBLISHED_BYTES = 328_326_771_576
+
+
+def deployment(tp: int, attn_dp: int = 1, **changes: object) -> Deployment:
+    return Deployment(tp_size=tp, attn_dp_size=attn_dp, speculative_algorithm="EAGLE", **changes)  # type: ignore[arg-type]
+
+
+def gib(launched: Deployment, checkpoint: str, **options: object) -> list[str]:
+    estimate = estimate_weights(GEOMETRY, launched, checkpoint, **options)  # type: ignore[arg-type]
+    return [
+        f"{target / GIB:.2f} + {draft / GIB:.2f}" for target, draft in zip(estimate.target, estimate.draft, strict=True)
+    ]
+
+
+FP8 = {
+    1: ("299.22 + 9.37", "299.22 + 9.37", "299.22 + 9.37"),
+    2: ("149.91 + 4.73", "156.14 + 5.40", "156.63 + 5.41"),
+    4: ("75.25 + 2.41", "84.60 + 3.41", "85.34 + 3.42"),
+    8: ("37.93 + 1.25", "48.83 + 2.41", "49.69 + 2.43"),
+}
+NVFP4 = {
+    1: ("177.55 + 6.54", "177.55 + 6.54", "177.55 + 6.54", "16.24"),
+    2: ("89.12 + 3.32", "95.82 + 4.02", "96.81 + 4.05", "8.17"),
+    4: ("44.90 + 1.70", "54.96 + 2.77", "56.43 + 2.80", "4.13"),
+    8: ("22.79 + 0.90", "34.52 + 2.14", "36.25 + 2.18", "2.11"),
+}
+BF16 = {1: "585.09 + 16.24", 2: "292.88 + 8.17", 4: "146.78 + 4.13", 8: "73.73 + 2.11"}
+
+
+@pytest.mark.parametrize("tp", FP8)
+@pytest.mark.parametrize("expert_parallel", [False, True])
+@pytest.mark.parametrize(("checkpoint", "table"), [("fp8", FP8), ("nvfp4", NVFP4)])
+def test_tensor_and_attention_data_parallel(
+    tp: int, expert_parallel: bool, checkpoint: str, table: dict[int, tuple[str, ...]]
+) -> None:
+    ep = tp if expert_parallel else 1
+    assert gib(deployment(tp, ep_size=ep), checkpoint) == [table[tp][0]]
+    assert gib(deployment(tp, tp, ep_size=ep), checkpoint) == [table[tp][1]]
+    assert gib(deployment(tp, tp, ep_size=ep, moe_a2a_backend="deepep"), checkpoint) == [table[tp][2]]
+
+
+@pytest.mark.parametrize("tp", NVFP4)
+def test_bf16_draft_beside_nvfp4_experts(tp: int) -> None:
+    target = NVFP4[tp][0].split(" + ")[0]
+    assert gib(deployment(tp), "nvfp4", draft_bf16=True) == [f"{target} + {NVFP4[tp][3]}"]
+
+
+@pytest.mark.parametrize("tp", BF16)
+def test_bf16(tp: int) -> None:
+    assert gib(deployment(tp), "bf16") == [BF16[tp]]
+
+
+@pytest.mark.parametrize(("pp", "stages"), [(2, ["34.41", "41.15"]), (4, ["15.02", "19.70", "19.70", "21.76"])])
+def test_pipeline_stages(pp: int, stages: list[str]) -> None:
+    found = gib(deployment(4, pp_size=pp), "fp8")
+    assert [row.split(" + ")[0] for row in found] == stages
+    # The draft runs on the last stage alone.
+    assert [row.split(" + ")[1] for row in found] == ["0.00"] * (pp - 1) + ["2.41"]
+    assert estimate_weights(GEOMETRY, deployment(4, pp_size=pp), "fp8").heaviest_stage == pp - 1
+
+
+def test_vision_tower() -> None:
+    plain = estimate_weights(GEOMETRY, deployment(4), "fp8").target[0]
+    whole = estimate_weights(GEOMETRY, deployment(4), "fp8", dp_encoder=True).target[0]
+    without = estimate_weights(GEOMETRY, deployment(4), "fp8", vision=False).target[0]
+    assert f"{(whole - plain) / GIB:+.2f}" == "+0.74"
+    assert f"{(without - plain) / GIB:+.2f}" == "-0.31"
+    assert estimate_weights(GEOMETRY, deployment(4, multimodal=False), "fp8").target[0] == without
+
+
+def test_deep_gemm_experts_on_sm100() -> None:
+    b200 = find_gpu("b200")
+    launched = deployment(4, ep_size=4)
+    assert gib(launched, "fp8", gpu=b200, moe_runner_backend="deep_gemm") == ["75.79 + 2.42"]
+    plain = estimate_weights(GEOMETRY, launched, "fp8")
+    default = estimate_weights(GEOMETRY, launched, "fp8", gpu=b200)
+    assert 0 < default.target[0] - plain.target[0] <= 0.02 * GIB
+    assert estimate_weights(GEOMETRY, launched, "fp8", gpu=find_gpu("h200")).target == plain.target
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "tp", "target", "draft"),
+    [("nvfp4-mlp", 4, 44.76, 3.81), ("w4a16", 2, 84.71, 3.19)],
+)
+def test_boot_logs_lie_within_the_stated_error(checkpoint: str, tp: int, target: float, draft: float) -> None:
+    estimate = estimate_weights(GEOMETRY, deployment(tp), checkpoint)
+    assert estimate.error_gib is not None
+    missed = (estimate.target[0] + estimate.draft[0]) / GIB - (target + draft)
+    assert abs(missed) <= estimate.error_gib
+
+
+def test_unmeasured_layouts_say_so() -> None:
+    assert estimate_weights(GEOMETRY, deployment(4), "fp8").error_gib == 0.3
+    for launched in (deployment(8, 8), deployment(4, pp_size=2)):
+        estimate = estimate_weights(GEOMETRY, launched, "fp8")
+        assert estimate.error_gib is None
+        assert "no public measurement" in estimate.notes[0]
+    assert estimate_weights(GEOMETRY, deployment(4), "bf16").error_gib is None
+
+
+def test_marlin_says_what_is_not_counted() -> None:
+    plain = estimate_weights(GEOMETRY, deployment(4), "nvfp4")
+    marlin = estimate_weights(GEOMETRY, deployment(4), "nvfp4", moe_runner_backend="marlin")
+    assert marlin.target == plain.target and plain.notes == () and "--weights-gib" in marlin.notes[0]
+
+
+def test_the_drafts_own_embedding_and_head_come_back() -> None:
+    for tp in (1, 2, 4, 8):
+        (returned,) = estimate_weights(GEOMETRY, deployment(tp), "fp8").returned
+        assert returned == 2 * 154_880 * 4096 * 2 // tp
+    without = estimate_weights(GEOMETRY, Deployment(tp_size=4), "fp8")
+    assert without.draft == without.returned == (0,)
+
+
+def test_groups_add_up() -> None:
+    estimate = estimate_weights(GEOMETRY, deployment(4, pp_size=2), "nvfp4")
+    for total, groups in zip(
+        (*estimate.target, *estimate.draft), (*estimate.target_groups, *estimate.draft_groups), strict=True
+    ):
+        assert total == sum(nbytes for _, nbytes in groups)
+    last = dict(estimate.target_groups[1])
+    assert "lm_head" in last and "embed" not in last
+    assert "embed" in dict(estimate.target_groups[0])
+
+
+def test_the_manifest_is_the_published_checkpoint() -> None:
+    import gzip
+    import json
+
+    kinds = json.loads(gzip.decompress(MANIFEST.read_bytes()))["kinds"]
+    assert sum(kind["bytes_total"] for kind in kinds) == PUBLISHED_BYTES
+    assert sum(kind["count"] for kind in kinds) == 76_108
+    assert load_manifest().layers["moe"] == 42
+
+
+def test_vocabulary_is_padded_where_the_ranks_do_not_divide_it() -> None:
+    # 154880 = 2**8 * 605: six ranks pad it to a multiple of 384.
+    estimate = estimate_weights(GEOMETRY, Deployment(tp_size=6, attn_dp_size=3), "fp8")
+    assert dict(estimate.target_groups[0])["lm_head"] == 155_136 // 6 * 4096 * 2
+
+
+def test_other_formats_and_models_need_the_weights_given() -> None:
+    with pytest.raises(InputError, match="--weights-gib"):
+        estimate_weights(GEOMETRY, deployment(4), "gguf")
+    from dataclasses import replace
+
+    with pytest.raises(InputError, match=r"index_kpool 8, not 4.*--weights-gib"):
+        estimate_weights(replace(GEOMETRY, index_kpool=8), deployment(4), "fp8")
+    fewer = replace(GEOMETRY, full_attention_layers=GEOMETRY.full_attention_layers[:-1])
+    with pytest.raises(InputError, match="full_attention_layers"):
+        estimate_weights(fewer, deployment(4), "fp8")
+    draft = estimate_weights(GEOMETRY, Deployment(tp_size=4, speculative_algorithm="DFLASH"), "fp8")
+    assert draft.draft == (0,) and "--draft-weights-gib" in draft.notes[-1]
+
+
+def test_cost() -> None:
+    load_manifest.cache_clear()
+    start = time.perf_counter()
+    estimate_weights(GEOMETRY, deployment(4, context_length=4096), "fp8")
+    assert time.perf_counter() - start < 0.1  # about 2 ms; generous for a busy machine
+    launched = deployment(4)
+    best = 1.0
+    for _ in range(50):
+        start = time.perf_counter()
+        estimate_weights(GEOMETRY, launched, "fp8")
+        best = min(best, time.perf_counter() - start)
+    assert best < 50e-6

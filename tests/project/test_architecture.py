@@ -1,0 +1,99 @@
+"""The import order that docs/contributing/architecture.md draws, held against the source."""
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+PACKAGE = ROOT / "glm_kvplan"
+# From the bottom up: a module imports from its own package and from lower rows.
+LEVELS = (
+    ("errors",),
+    ("units", "bisection"),
+    ("show",),
+    ("model",),
+    ("launch",),
+    ("memory",),
+    ("engines",),
+    ("planner",),
+    ("allocate",),
+    ("answers",),
+    ("cli",),
+)
+# What still imports upwards: the old house on its way out. Rows only go.
+UPWARDS = {
+    *(("show", above) for above in ("engines", "answers", "planner", "memory", "allocate", "model")),
+    *(("engines", above) for above in ("planner", "allocate", "answers")),
+    ("launch", "engines"),
+    ("memory", "engines"),
+}
+LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
+HEAVY = {"torch", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}
+PYDANTIC_MODELS = {Path("model/schema.py"), Path("answers/check/file_model.py")}  # imported by functions in their turn
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def part(path: Path) -> str:
+    """The subpackage (or top module) a file belongs to."""
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imports(tree: ast.AST, *, at_start: bool) -> Iterator[str]:
+    """Modules imported; `at_start` leaves out what functions and type checking import."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif at_start and (isinstance(node, ast.FunctionDef) or _for_types_only(node)):
+            continue
+        else:
+            yield from imports(node, at_start=at_start)
+
+
+def _for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    own = part(path)
+    for name in imports(tree, at_start=False):
+        words = name.split(".")
+        if words[0] != "glm_kvplan" or len(words) < 2 or words[1] not in LEVEL_OF or words[1] == own:
+            continue
+        assert LEVEL_OF[words[1]] < LEVEL_OF[own] or (own, words[1]) in UPWARDS, f"{own} imports {name}"
+
+
+def test_no_module_needs_itself() -> None:
+    graph: dict[str, set[str]] = {}
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
+    for name, path in names.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        graph[name] = {used for used in imports(tree, at_start=True) if used in names and used != name}
+    TopologicalSorter(graph).prepare()  # raises CycleError with the cycle
+
+
+def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+    for path in MODULES:
+        found = imports(ast.parse(path.read_text(encoding="utf-8")), at_start=True)
+        heavy = HEAVY - ({"pydantic"} if path.relative_to(PACKAGE) in PYDANTIC_MODELS else set())
+        assert not {name.partition(".")[0] for name in found} & heavy, path
+
+
+def test_the_drawing_shows_every_part_in_its_row() -> None:
+    text = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
+    drawing = text.partition("<!-- levels -->\n\n```text\n")[2].partition("```")[0]
+    rows = [tuple(re.findall(r"[a-z]+", line.partition("#")[0])) for line in drawing.strip().splitlines()]
+    assert rows == list(reversed(LEVELS))
+
+
+def test_every_part_is_drawn() -> None:
+    assert {part(path) for path in MODULES} == set(LEVEL_OF)

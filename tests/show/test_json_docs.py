@@ -1,0 +1,116 @@
+"""docs/json.md names every field that a command's JSON has."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import ROOT
+
+TEXT = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+B200 = "--gpu b200 --tp-size 4 --pre-gib 177 --available-gib 126"
+COMMANDS = {
+    "estimate": "estimate --gpu b200 --tp-size 4 --disaggregation-mode decode --max-running-requests 32",
+    "host": "solve --gpu b200 --tp-size 4 --enable-hierarchical-cache --hicache-size 100 --host-gib 256 --context 8k",
+    "solve": f"solve {B200} --prices",
+    "solve, refused": "solve --gpu b200 --tp-size 4 --pre-gib 177 --available-gib 33",
+    "advise": "advise --gpu h200 --tp-size 8 --kv-cache-dtype fp8_e4m3 --concurrency 150",
+    "pools, validate": "validate --device meta --tp-size 4",
+    "pools": "pools --tp-size 4",
+    "resolve": "resolve",
+    "model": "model",
+    "engines, gpus": "engines 0.5.21 0.5.22",
+    "engines": "engines",
+    "gpus": "gpus",
+    "explain": "explain slot",
+    "explain, where": "explain where",
+    "explain, topics": "explain",
+    "check": "check examples",
+    "diff": "diff examples/b200-tp4-mtp.kvplan.yaml --engine 0.5.21 --engine 0.5.22",
+    "reconcile": "reconcile tests/data/logs/b200x4-mtp4-slots700.log",
+}
+SECTIONS = {
+    "solve, refused": "solve",
+    "pools": "pools, validate",
+    "engines": "engines, gpus",
+    "gpus": "engines, gpus",
+    "explain, where": "explain",
+    "explain, topics": "explain",
+}
+# Inner values that the page speaks of as a whole: a resolved deployment, the solver's own steps, formulas' terms.
+WHOLE = {
+    "deployment",
+    "steps",
+    "costs",
+    "terms",
+    "topics",
+    "environment",
+    "changes",
+    "before",
+    "after",
+    "flags",
+    "engines",
+}
+
+
+@cache
+def answers() -> dict[str, dict[str, Any]]:
+    kvplan = str(Path(sys.executable).with_name("kvplan"))
+
+    def run(words: str) -> dict[str, Any]:
+        command = [kvplan, *words.split(), "--json"]
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"}
+        )
+        assert done.returncode in (0, 1), done.stderr
+        return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(COMMANDS, pool.map(run, COMMANDS.values()), strict=True))
+
+
+def section(title: str) -> str:
+    found = TEXT.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    assert found, title
+    return found
+
+
+def fields(value: Any) -> set[str]:
+    """The names of an object's fields, and of the objects in it."""
+    if isinstance(value, list):
+        return set().union(*map(fields, value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    inner = (fields(below) for name, below in value.items() if name not in WHOLE)
+    return set(value).union(*inner)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_field_is_named(name: str) -> None:
+    text = section("Common head") + section(SECTIONS.get(name, name))
+    if name in ("estimate", "host"):
+        text += section("solve") + section("host") + section("decode_overrun")
+    named = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", text))))
+    answer = answers()[name]
+    assert sorted(fields(answer if name != "host" else answer["host"]) - named) == []
+
+
+def test_the_schema_is_the_commands_name() -> None:
+    for name, words in COMMANDS.items():
+        command = words.split()[0]
+        expected = "engines-diff" if name == "engines, gpus" else command
+        assert answers()[name]["schema"] == f"glm-kvplan/{expected}"
+        assert answers()[name]["schema_version"] == 1
+
+
+def test_sweeps_columns_are_named() -> None:
+    from glm_kvplan.answers.sweep.columns import RESULTS
+
+    text = section("sweep")
+    assert [column.name for column in RESULTS if f"| `{column.name}` |" not in text] == []

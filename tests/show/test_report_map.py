@@ -1,0 +1,128 @@
+"""The terminal's memory map at every width: nothing wider than the terminal, no figure cut, bars to scale."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glm_kvplan.answers.pictures.pool_bars import REST, pool_map
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
+from glm_kvplan.planner import plan
+from glm_kvplan.show.map_text import legend, map_lines
+
+WIDTHS = range(40, 201)
+FIGURE = re.compile(r"~?-?\d+\.\d+ (?:GiB|MiB|KiB)")
+PLANS: dict[str, tuple[dict[str, Any], str, MemoryGiven]] = {
+    "plain": ({"tp_size": 8}, "h200", MemoryGiven()),
+    "speculative": ({"tp_size": 4, "speculative_algorithm": "NEXTN"}, "b200", MemoryGiven()),
+    "measured": ({"tp_size": 4}, "b200", MemoryGiven(176.25, 130.0)),
+    "pools over": ({"tp_size": 4, "mem_fraction_static": 0.999}, "b200", MemoryGiven(176.25, 130.0)),
+}
+
+
+def map_of(name: str) -> MemoryMap:
+    flags, gpu, given = PLANS[name]
+    drawn = boot(plan(flags, gpu=gpu), given).map
+    assert drawn is not None
+    return drawn
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["blocks", "ascii"])
+@pytest.mark.parametrize("name", PLANS)
+def test_every_width(name: str, plain: bool) -> None:
+    memory = map_of(name)
+    for width in WIDTHS:
+        lines = map_lines(memory, width, plain)
+        text = "\n".join(line.text + line.bar for line in lines)
+        assert all(line.width <= width for line in lines), width
+        assert len(FIGURE.findall(text)) == len(memory.segments), width
+        for segment in memory.segments:
+            assert segment.name in text
+        assert plain is False or text.isascii()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_bars_are_to_scale(name: str) -> None:
+    """A bar is as long as its segment's share of the whole, to half an eighth of a cell; in ASCII to half a cell."""
+    memory = map_of(name)
+    for width in (80, 137, 200):
+        room = min(100, width - max(len(line.text) for line in map_lines(memory, width, False)))
+        for plain, cell in ((False, 0.125), (True, 1.0)):
+            for segment, line in zip(memory.segments, map_lines(memory, width, plain), strict=True):
+                length = sum(1 if mark in "█#" else (" ▏▎▍▌▋▊▉".index(mark)) / 8 for mark in line.bar)
+                assert abs(length - max(0, segment.nbytes) / memory.total * room) <= cell / 2 + 1e-9
+
+
+def test_marks() -> None:
+    assert legend(map_of("measured")) == "179.06 GiB in all; * outside the engine's budget"
+    assert legend(map_of("plain")) == "140.40 GiB in all; * outside the engine's budget; ~ estimated"
+    over = map_lines(map_of("pools over"), 80, True)[-1]
+    assert over.text.startswith("free ") and " -" in over.text and over.style == "red" and not over.bar
+
+
+@pytest.mark.parametrize("gpu", [None, "h200"])
+def test_pools_alone(gpu: str | None) -> None:
+    """`estimate` draws the pools: their sum where no card is named, the card's memory where one is."""
+    sizes = PoolSizes(8388608, 320, 64)
+    made = plan({"tp_size": 8, "speculative_algorithm": "NEXTN"}, gpu=gpu)
+    memory = pool_map(made, sizes, range(45), 7)
+    pools = device_bytes(tensor_specs(made.geometry, made.deployment, made.profile, sizes)) + 7
+    assert sum(segment.nbytes for segment in memory.segments) == memory.total
+    assert memory.total == (pools if gpu is None else 143771 << 20)
+    assert memory.pools == pools
+    assert (memory.segments[-1].name == REST) == (gpu is not None)
+
+
+def shell(command: str, **environment: str) -> str:
+    kvplan = str(Path(sys.executable).parent / "kvplan")
+    variables = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1", **environment}
+    done = subprocess.run([kvplan, *command.split()], env=variables, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("command", ["estimate --tp-size 8 --gpu h200", "solve --tp-size 8 --gpu h200"])
+@pytest.mark.parametrize("width", [40, 67, 200])
+def test_commands_keep_to_the_width(command: str, width: int) -> None:
+    text = shell(command, COLUMNS=str(width))
+    assert max(map(len, text.splitlines())) <= width
+    assert "140.40 GiB in all" in text
+
+
+def test_an_encoding_without_blocks() -> None:
+    text = shell("solve --tp-size 8 --gpu h200", COLUMNS="80", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert text.isascii() and "#####" in text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_dumb_terminal() -> None:
+    """A terminal that calls itself dumb gets ASCII at its own width; in a pipe TERM means nothing."""
+    main, other = pty.openpty()
+    kvplan = str(Path(sys.executable).parent / "kvplan")
+    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "52", "LINES": "99"}
+    process = subprocess.Popen([kvplan, "solve", "--gpu", "h200", "--tp-size", "8"], stdout=other, env=environment)
+    os.close(other)
+    parts = []
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # the other end has closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(main)
+    assert process.wait(60) == 0
+    lines = b"".join(parts).decode().split("\r\n")
+    assert max(map(len, lines)) <= 52
+    assert any("####" in line for line in lines)
+    assert all(line.isascii() for line in lines)
+    assert "█" in shell("solve --gpu h200 --tp-size 8", TERM="dumb")

@@ -1,0 +1,109 @@
+"""`estimate` and `solve` say in text what they say in JSON: each figure of the terminal is one of the document."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from glm_kvplan.cli import main
+from glm_kvplan.show.format import binary, decimal, three_digits
+from glm_kvplan.units import GIB, KIB, MIB
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    assert left.value.code in (0, 1)
+    return capsys.readouterr().out
+
+
+def numbers(value: Any) -> Iterator[int | float]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from numbers(inner)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+def spellings(value: int | float) -> Iterator[str]:
+    """How the terminal may write a number of the JSON."""
+    yield f"{value:.2f} GiB"
+    yield f"{value:.1f} GiB"
+    yield f"{value:,.0f}"
+    yield f"{int(value):,}"
+    if isinstance(value, int):
+        yield from (f"{value:,}", f"{value:+,}", decimal(value), binary(value), three_digits(value))
+        yield from (
+            f"{value / GIB:.2f} GiB",
+            f"{value / GIB:.1f} GiB",
+            f"{value / MIB:.1f} MiB",
+            f"{value / KIB:.1f} KiB",
+        )
+
+
+# Everything with a unit of bytes, and every count of more than three digits.
+SHOWN = re.compile(r"(?<![\w.,-])[+-]?(?:\d[\d,]*\.?\d* (?:GiB|MiB|KiB|GB|MB|kB)|\d{1,3}(?:,\d{3})+)(?![\w,.]*\d)")
+
+
+def unmatched(text: str, document: dict[str, Any], sums: tuple[int, ...] = ()) -> list[str]:
+    known = {spelling for value in (*numbers(document), *sums) for spelling in spellings(value)}
+    return [
+        shown
+        for shown in SHOWN.findall(text.replace("+-", ""))
+        if shown not in known and shown.removeprefix("+") not in known
+    ]
+
+
+COMMANDS = (
+    ("--tp-size", "8", "--kv-cache-dtype", "fp8_e4m3"),
+    ("--tp-size", "8", "--dp-size", "8", "--enable-dp-attention", "--max-running-requests", "512"),
+    ("--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "EAGLE", "--speculative-adaptive"),
+    ("--engine", "0.5.23", "--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "NEXTN"),
+    ("--tp-size", "4", "--pp-size", "2", "--engine", "0.5.22"),
+    ("--tp-size", "8", "--disaggregation-mode", "decode", "--max-running-requests", "64"),
+    ("--tp-size", "4", "--speculative-algorithm", "EAGLE", "--enable-linear-replayssm-spec"),
+)
+
+
+@pytest.mark.parametrize("flags", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("workload", [(), ("--context", "300000", "--concurrency", "77")])
+def test_estimate_says_in_text_what_it_says_in_json(
+    flags: tuple[str, ...], workload: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("estimate", *flags, *workload)
+    document = json.loads(output(capsys, *words, "--json"))
+    text = output(capsys, *words)
+    per_rank = [[ledger["total_bytes"] for ledger in stage["ledgers"]] for stage in document["stages"]]
+    everywhere = [document["ranks_per_stage"] * sum(column) for column in zip(*per_rank, strict=True)]
+    sums = (*(sum(stage) for stage in per_rank), *everywhere, sum(everywhere))
+    found = unmatched("\n".join(text.partition("one request on a rank")[::2]), document, sums)
+    found = [shown for shown in found if shown not in request_bill(document, text)]
+    assert not found, text
+    assert len(SHOWN.findall(text)) >= 20
+
+
+def request_bill(document: dict[str, Any], text: str) -> set[str]:
+    """The figures of the line about one request, from the prices of the JSON."""
+    stage = max(document["stages"], key=lambda stage: stage["allocated_bytes"])
+    need, slots = document["need_per_rank"], document["deployment"]["slots_per_request"]
+    tokens = need["tokens"] // need["running_requests"]
+    units = {"token": tokens, "state slot": slots, "request row": 1}
+    cost = dict.fromkeys(units, 0)
+    for ledger in stage["ledgers"]:
+        cost[ledger["unit"]] += ledger["bytes_per_unit"] * units[ledger["unit"]]
+    return {f"{tokens:,}", decimal(sum(cost.values())), *map(decimal, cost.values())}
+
+
+@pytest.mark.parametrize("flags", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("memory", [("--pre-gib", "138.5", "--available-gib", "84"), ("--checkpoint", "fp8")])
+def test_solve_says_in_text_what_it_says_in_json(
+    flags: tuple[str, ...], memory: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("solve", *flags, *memory)
+    document = json.loads(output(capsys, *words, "--json"))
+    text = output(capsys, *words)
+    assert not unmatched(text, document), text
+    assert len(SHOWN.findall(text)) >= 10
