@@ -17,11 +17,11 @@ READ_BY = {
     "quantization": "engines/sglang/weight_format.py",
     "moe_runner_backend": "memory/weights.py",
     "mm_enable_dp_encoder": "memory/weights.py",
-    "json_model_override_args": "deployment/rules/unwired.py",
-    "speculative_draft_kv_cache_dtype": "deployment/rules/unwired.py",
-    "speculative_draft_model_quantization": "deployment/rules/unwired.py",
-    "cpu_offload_gb": "deployment/rules/unwired.py",
-    "int8_mamba_ckpt_size": "deployment/rules/unwired.py",
+    "json_model_override_args": "engines/sglang/resolve/unwired.py",
+    "speculative_draft_kv_cache_dtype": "engines/sglang/resolve/unwired.py",
+    "speculative_draft_model_quantization": "engines/sglang/resolve/unwired.py",
+    "cpu_offload_gb": "engines/sglang/resolve/unwired.py",
+    "int8_mamba_ckpt_size": "engines/sglang/resolve/unwired.py",
 }
 # Flags that move no byte of a pool: the allocator's region, where a setting stands, the device of all.
 WITHOUT_BYTES = {"enable_memory_saver", "hisparse_config", "device"}
