@@ -23,9 +23,9 @@ _HOME = {
     "EngineProfile": "engines.sglang.profile",
     "Gpu": "memory.gpu",
     "Geometry": "model.geometry",
-    "Ledger": "engines.sglang.components.ledger",
+    "Ledger": "engines.component",
     "PoolSizes": "engines.sglang.components.pool_sizes",
-    "TensorSpec": "engines.sglang.components.tensors",
+    "TensorSpec": "engines.tensor",
     "Workload": "engines.sglang.sizing.estimate",
     "Estimate": "engines.sglang.sizing.estimate",
     "estimate": "engines.sglang.sizing.estimate",
@@ -34,15 +34,15 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from glm_kvplan.engines.sglang.components.ledger import Ledger as Ledger
+    from glm_kvplan.engines.component import Ledger as Ledger
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes as PoolSizes
-    from glm_kvplan.engines.sglang.components.tensors import TensorSpec as TensorSpec
     from glm_kvplan.engines.sglang.deployment import Deployment as Deployment
     from glm_kvplan.engines.sglang.deployment import KvLayout as KvLayout
     from glm_kvplan.engines.sglang.profile import EngineProfile as EngineProfile
     from glm_kvplan.engines.sglang.sizing.estimate import Estimate as Estimate
     from glm_kvplan.engines.sglang.sizing.estimate import Workload as Workload
     from glm_kvplan.engines.sglang.sizing.estimate import estimate as estimate
+    from glm_kvplan.engines.tensor import TensorSpec as TensorSpec
     from glm_kvplan.errors import InputError as InputError
     from glm_kvplan.errors import KvplanError as KvplanError
     from glm_kvplan.errors import RefusedError as RefusedError

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from glm_kvplan.allocate.device import Device, import_torch
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import GIB
 

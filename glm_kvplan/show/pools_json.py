@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec
 from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.plan_json import plan_document
 
 

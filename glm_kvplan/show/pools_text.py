@@ -3,9 +3,9 @@
 from rich.table import Table
 from rich.text import Text
 
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution
 from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.console import console
 from glm_kvplan.show.format import decimal, whole
 from glm_kvplan.show.headline import headline, layer_span, layout

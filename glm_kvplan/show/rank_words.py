@@ -2,7 +2,7 @@
 
 from glm_kvplan.allocate.validation import Validation
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.format import count, whole
 
 

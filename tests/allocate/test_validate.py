@@ -14,9 +14,10 @@ from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.allocate.device import Device, find_device, free_memory, resident_memory
 from glm_kvplan.allocate.validation import Validation, scaled, validate
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import GIB, MIB
 
@@ -47,7 +48,7 @@ def run(device: str, **options: Any) -> Validation:
 
 
 def tensor(nbytes: int, count: int = 1) -> TensorSpec:
-    return TensorSpec("x", "pool", count, "uint8", (nbytes,), "device", True, "")
+    return TensorSpec("x", "pool", count, "uint8", (nbytes,), "device", True, "", "")
 
 
 def test_every_record_on_meta() -> None:
@@ -103,7 +104,7 @@ def test_any_exception_frees_everything(error: type[BaseException]) -> None:
 
 
 def test_out_of_memory_is_one_line_and_frees() -> None:
-    specs = (tensor(MIB), TensorSpec("y", "pool", 1, "uint8", (1 << 60,), "device", True, ""))
+    specs = (tensor(MIB), TensorSpec("y", "pool", 1, "uint8", (1 << 60,), "device", True, "", ""))
     with pytest.raises(AllocationError, match=f"after {MIB} bytes; everything was freed"):
         Allocation(CPU).take(specs)
 

@@ -17,12 +17,13 @@ from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.answers.sweep.pool_law import pool_law
 from glm_kvplan.answers.sweep.replaced import changed
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
+from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.planner import Given, given, plan
 from glm_kvplan.units import GIB, LARGEST_COUNT

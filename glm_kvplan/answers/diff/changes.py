@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from glm_kvplan.engines.sglang.components.ledger import Ledger
+from glm_kvplan.engines.component import Ledger
 
 
 class Change(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
-from glm_kvplan.engines.sglang.components.ledger import Ledger
+from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.estimate import rank_ledgers

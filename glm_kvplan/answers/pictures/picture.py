@@ -5,7 +5,7 @@ from typing import NamedTuple
 from glm_kvplan.answers.pictures.price_steps import Step, sizing_steps
 from glm_kvplan.answers.pictures.ratio_curve import RatioCurve, ratio_curve
 from glm_kvplan.answers.pictures.region import Frontier, fits, frontier
-from glm_kvplan.engines.sglang.components.ledger import Ledger
+from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
 from glm_kvplan.engines.sglang.sizing.estimate import rank_ledgers
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.model.geometry import Geometry
 
 _CONTEXT = 1  # context length of the smallest list

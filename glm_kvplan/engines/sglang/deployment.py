@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 KvLayout = Literal["bf16", "fp8_scaled", "fp8_raw"]
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int32": 4, "int64": 8, "uint64": 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ from glm_kvplan.allocate.allocation import Progress, Taken, account
 from glm_kvplan.allocate.device import Device, import_torch
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec, latent_row_elements
+from glm_kvplan.engines.sglang.components.tensors import latent_row_elements
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.model.geometry import Geometry
 

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.pool_units import effective_state_slots, request_rows
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec, device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.sglang.sizing.rank_pools import granted
+from glm_kvplan.engines.tensor import TensorSpec, device_bytes
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import bundled_geometry

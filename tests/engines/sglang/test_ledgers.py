@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components import compress_tail, latent_kv
 from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
-from glm_kvplan.engines.sglang.components.ledger import Ledger
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from paths import DATA
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.sizing.headroom import headroom
@@ -26,6 +26,7 @@ from glm_kvplan.engines.sglang.sizing.transients import (
     logits_bytes,
     transients,
 )
+from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.budget import MemoryBudget, memory_budget, show_gib
 from glm_kvplan.memory.gpu import find_gpu

@@ -11,12 +11,13 @@ import pytest
 from paths import DATA
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec, device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, page_size
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.charges import charges
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
+from glm_kvplan.engines.tensor import TensorSpec, device_bytes
 from glm_kvplan.model.loader import bundled_geometry
 
 RECORD_FILE = DATA / "pools.jsonl.gz"

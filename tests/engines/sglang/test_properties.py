@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components import pool_units as counts
-from glm_kvplan.engines.sglang.components.ledger import Ledger
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
-from glm_kvplan.engines.sglang.deployment import DTYPE_BYTES, Deployment
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, page_size
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
@@ -22,6 +22,7 @@ from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate, rank_l
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_stages
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
+from glm_kvplan.engines.tensor import DTYPE_BYTES, device_bytes
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.geometry import Geometry

@@ -6,12 +6,13 @@ import pytest
 from setups import EXACT, GEOMETRY, PAGE, PLAIN, TEN, setup_of
 
 from glm_kvplan.answers.contexts import Contexts
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.sizing.free_memory import free_bytes
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.serving_headroom import raised_fraction, room, with_room
 from glm_kvplan.engines.sglang.sizing.split import best_split, tokens_needed, with_flags
 from glm_kvplan.engines.sglang.sizing.what_if import Memory
+from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.units import GIB, MIB
 
 

@@ -7,15 +7,16 @@ import pytest
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
 from glm_kvplan.answers.diff.engines import compare_engines
 from glm_kvplan.answers.diff.starts import Side, boot_changes
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
+from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven, host_answer
 from glm_kvplan.engines.sglang.sizing.host_coverage import balance
 from glm_kvplan.engines.sglang.sizing.remedies import remedies
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of, setup_of
+from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.planner import Plan, plan
 from glm_kvplan.units import GIB

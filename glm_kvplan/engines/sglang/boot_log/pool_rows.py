@@ -8,9 +8,10 @@ from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, h
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.planner import Plan
 from glm_kvplan.units import GIB
 

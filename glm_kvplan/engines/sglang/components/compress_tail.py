@@ -1,6 +1,6 @@
 """Compress tail: a request's tokens that do not yet fill an index pool, kept raw in every layer with index keys."""
 
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
+from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.model.geometry import Geometry
 
 TAIL_BUFFERS = 2  # keys and scores

@@ -1,6 +1,6 @@
 """Draft (MTP) pools: the draft worker's own latent row and index key, one more full-attention layer a token."""
 
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
+from glm_kvplan.engines.component import Account, Ledger
 
 _ACCOUNT = Account(
     "draft_kv",

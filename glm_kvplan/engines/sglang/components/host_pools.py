@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.model.geometry import Geometry

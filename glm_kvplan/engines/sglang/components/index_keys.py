@@ -1,7 +1,7 @@
 """DSA indexer: one key with its scales a token (or a pool of tokens) in every full-attention layer."""
 
+from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.components.latent_kv import SCALE_BYTES
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
 

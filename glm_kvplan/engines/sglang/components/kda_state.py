@@ -1,7 +1,7 @@
 """KDA state: one convolution window and one recurrent state a slot in every linear-attention layer."""
 
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
-from glm_kvplan.engines.sglang.deployment import DTYPE_BYTES
+from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.tensor import DTYPE_BYTES
 from glm_kvplan.model.geometry import Geometry
 
 _ACCOUNT = Account(

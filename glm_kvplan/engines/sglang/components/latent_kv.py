@@ -1,6 +1,6 @@
 """MLA latent KV: one compressed row a token in every sparse full-attention layer."""
 
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
+from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry

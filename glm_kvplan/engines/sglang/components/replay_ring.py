@@ -1,7 +1,7 @@
 """Replay ring: the last draft inputs of a slot, kept so that a rejected draft is replayed instead of restored."""
 
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
-from glm_kvplan.engines.sglang.deployment import DTYPE_BYTES
+from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.tensor import DTYPE_BYTES
 from glm_kvplan.model.geometry import Geometry
 
 RECORD_LENGTH = 16  # draft positions a ring holds (mem_cache/memory_pool.py:656-742 at 0.5.21)

@@ -1,6 +1,6 @@
 """Request table (req_to_token): for every request row, the token slot of each of its positions."""
 
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
+from glm_kvplan.engines.component import Account, Ledger
 
 ENTRY_BYTES = 4  # int32
 

@@ -3,14 +3,11 @@
 Shapes come from the geometry and the sizes, never from a ledger's bytes: that the two agree is a finding.
 """
 
-from collections.abc import Iterable
-from math import prod
-from typing import NamedTuple
-
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.deployment import DTYPE_BYTES, Deployment
+from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.model.geometry import Geometry
 
 QUANT_BLOCK = 128  # elements that share one fp32 scale, in the latent row and in the index key
@@ -28,29 +25,6 @@ _REQUESTS = "mem_cache/memory_pool.py:286-309 at 0.5.21"
 _MAPS = "mem_cache/memory_pool.py:1380-1392 at 0.5.21"
 _FREE_SLOTS = "mem_cache/memory_pool.py:1321-1324 at 0.5.21"
 _FREE_PAGES = "mem_cache/allocator/paged.py:337-340 at 0.5.21"
-
-
-class TensorSpec(NamedTuple):
-    """`count` equal tensors of one name in one pool. Bytes are those of the elements, without allocator rounding."""
-
-    name: str
-    pool: str
-    count: int  # type: ignore[assignment]  # not tuple.count
-    dtype: str
-    shape: tuple[int, ...]
-    place: str  # "device" or "host"
-    charged: bool  # the engine's memory budget pays for it (perhaps not for every byte: see `attribution`)
-    source: str
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all `count` tensors together."""
-        return self.count * prod(self.shape) * DTYPE_BYTES[self.dtype]
-
-
-def device_bytes(specs: Iterable[TensorSpec]) -> int:
-    """Bytes of the specs that lie on the device."""
-    return sum(spec.nbytes for spec in specs if spec.place == "device")
 
 
 def tensor_specs(
@@ -72,7 +46,7 @@ def tensor_specs(
         *_state_specs(geometry, deployment, profile, sizes, stage),
         *_token_specs("", target, indexed, geometry, deployment, profile, sizes.tokens, rows),
         *_token_specs("draft.", draft, draft, geometry, deployment, profile, sizes.tokens, rows),
-        _device("token_allocator.free_pages", "allocator", 1, "int64", pages, False, _FREE_PAGES),
+        _device("token_allocator.free_pages", "allocator", 1, "int64", pages, False, _FREE_PAGES, "free_lists"),
     )
     return tuple(spec for spec in specs if spec.count and spec.shape[0])
 
@@ -110,23 +84,23 @@ def state_shapes(geometry: Geometry, deployment: Deployment) -> tuple[tuple[int,
 
 
 def _device(
-    name: str, pool: str, count: int, dtype: str, shape: tuple[int, ...], charged: bool, source: str
+    name: str, pool: str, count: int, dtype: str, shape: tuple[int, ...], charged: bool, source: str, component: str
 ) -> TensorSpec:
-    return TensorSpec(name, pool, count, dtype, shape, "device", charged, source)
+    return TensorSpec(name, pool, count, dtype, shape, "device", charged, source, component)
 
 
 def _request_specs(deployment: Deployment, rows: int) -> tuple[TensorSpec, ...]:
     table = (rows, deployment.context_length + deployment.request_table_extra)
     tracking = counts.ping_pong_slots(deployment)
     specs = (
-        _device("req_to_token", "requests", 1, "int32", table, False, _REQUESTS),
-        TensorSpec("req_generation", "requests", 1, "int64", (rows,), "host", False, _REQUESTS),
-        _device("req_index_to_mamba_index_mapping", "requests", 1, "int32", (rows,), False, _MAPS),
+        _device("req_to_token", "requests", 1, "int32", table, False, _REQUESTS, "request_table"),
+        TensorSpec("req_generation", "requests", 1, "int64", (rows,), "host", False, _REQUESTS, "request_table"),
+        _device("req_index_to_mamba_index_mapping", "requests", 1, "int32", (rows,), False, _MAPS, "request_maps"),
     )
     if not tracking:
         return specs
     name = "req_index_to_mamba_ping_pong_track_buffer_mapping"
-    return (*specs, _device(name, "requests", 1, "int64", (rows, tracking), False, _MAPS))
+    return (*specs, _device(name, "requests", 1, "int64", (rows, tracking), False, _MAPS, "request_maps"))
 
 
 def _state_specs(
@@ -139,7 +113,8 @@ def _state_specs(
     replay = counts.replay_ring(deployment, profile)
 
     def state(name: str, dtype: str, shape: tuple[int, ...], charged: bool, source: str) -> TensorSpec:
-        return _device(name, "state", 1, dtype, (layers, *shape), charged, source)
+        component = {_STATE: "kda_state", _SNAPSHOT: "verify_snapshot", _RING: "replay_ring"}[source]
+        return _device(name, "state", 1, dtype, (layers, *shape), charged, source, component)
 
     specs = [
         state("conv_state", conv_dtype, (slots + 1, *conv), True, _STATE),
@@ -161,7 +136,7 @@ def _state_specs(
             state("replayssm_rawk", conv_dtype, (*ring, keys), True, _RING),
             state("replayssm_beta", "float32", ring, True, _RING),
         ]
-    free = _device("mamba_allocator.free_slots", "allocator", 1, "int64", (slots,), False, _FREE_SLOTS)
+    free = _device("mamba_allocator.free_slots", "allocator", 1, "int64", (slots,), False, _FREE_SLOTS, "free_lists")
     return (*specs, free)
 
 
@@ -183,7 +158,10 @@ def _token_specs(
     def cache(
         name: str, pool: str, count: int, dtype: str, shape: tuple[int, ...], charged: bool, source: str
     ) -> TensorSpec:
-        return _device(prefix + name, "draft" if prefix else pool, count, dtype, shape, charged, source)
+        component = "pointer_tables" if name == "data_ptrs" else pool
+        if prefix and charged:
+            component = "draft_kv"
+        return _device(prefix + name, "draft" if prefix else pool, count, dtype, shape, charged, source, component)
 
     specs = [
         cache("kv_buffer", "latent_kv", layers, dtype, latent, True, _LATENT),

@@ -1,6 +1,6 @@
 """Verify snapshots: the KDA state after each draft token of a request, until the accepted one is known."""
 
-from glm_kvplan.engines.sglang.components.ledger import Account, Ledger
+from glm_kvplan.engines.component import Account, Ledger
 
 _ACCOUNT = Account(
     "verify_snapshot",

@@ -7,11 +7,12 @@ from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import kda_state, latent_kv, replay_ring
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.sizing.charges import charged_rows, charges
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs
+from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.model.geometry import Geometry
 
 

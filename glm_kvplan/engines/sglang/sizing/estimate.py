@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components import (
     compress_tail,
     kda_state,
@@ -15,13 +16,13 @@ from glm_kvplan.engines.sglang.components import (
 from glm_kvplan.engines.sglang.components import draft_kv as draft
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import pool_units as counts
-from glm_kvplan.engines.sglang.components.ledger import Ledger
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.planner import Plan
 

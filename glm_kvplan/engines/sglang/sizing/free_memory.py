@@ -1,9 +1,10 @@
 """What a rank has left once its pools are allocated: the budget's remainder less all that the budget never counted."""
 
-from glm_kvplan.engines.sglang.components.tensors import device_bytes, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.what_if import Setup
+from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.units import GIB
 
 

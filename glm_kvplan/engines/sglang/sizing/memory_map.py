@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import TensorSpec, tensor_specs
+from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.memory.budget import DRAFT, TARGET, MemoryBudget
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB

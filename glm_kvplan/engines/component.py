@@ -1,6 +1,29 @@
-"""One cost and everything a reader may ask about it."""
+"""A kind of memory and its bill, the same for every engine: what pages and JSON documents ask of a component."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+
+class Component(Protocol):
+    """One kind of memory of one rank, whatever the engine: latent KV, index keys, recurrent state, blocks, ...
+
+    An engine's own component knows more (tensors, what its budget charges); nobody outside the engine asks for that.
+    """
+
+    @property
+    def name(self) -> str:
+        """What JSON and `TensorSpec.component` call it."""
+
+    @property
+    def title(self) -> str:
+        """What a table calls it."""
+
+    @property
+    def unit(self) -> str:
+        """What it grows with: a token, a state slot, a request row, a block, or the rank it lies on."""
+
+    @property
+    def certainty(self) -> str:
+        """How sure its bytes are: exact where they follow from shapes."""
 
 
 class Account(NamedTuple):
@@ -11,11 +34,11 @@ class Account(NamedTuple):
 
     name: str
     title: str
-    unit: str  # "token", "state slot" or "request row"
+    unit: str  # "token", "state slot", "request row", "block", ...
     formula: str
     source: str  # file:line at the release it was read from
     charged: bool  # the engine's memory budget pays for it
-    backed_up: bool  # HiCache can hold a copy in DRAM (see the profile for the index)
+    backed_up: bool  # DRAM can hold a copy
 
 
 class Ledger(NamedTuple):
