@@ -41,7 +41,7 @@ def advise(
     """
     demand = read_demand(plan, context, concurrency, checkpoints)
     setup = setup_of(plan, given)
-    budget, _ = memory_of(plan, given, plan.deployment)
+    budget, weights = memory_of(plan, given, plan.deployment)
     answer = make_advice(
         setup,
         demand,
@@ -49,13 +49,14 @@ def advise(
         keep_fraction="mem_fraction_static" in plan.flags,
     )
     span = served_within(setup, demand, answer, budget.error_gib)
+    notes = () if weights is None else weights.notes
     if json:
         from glm_kvplan.show.advise_json import document
         from glm_kvplan.show.json_text import print_json
 
-        print_json(document(plan, demand, answer, budget, span))
+        print_json(document(plan, demand, answer, budget, span, notes))
     else:
         from glm_kvplan.show.advise_text import render
 
-        render(plan, demand, answer, budget, span)
+        render(plan, demand, answer, budget, span, notes)
     return 0 if answer.holds else 1

@@ -170,15 +170,14 @@ def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, li
     from glm_kvplan.show.whole_file import destination
 
     if form == "table":
-        from rich.console import Console
-
+        from glm_kvplan.show.console import DataConsole
         from glm_kvplan.show.sweep_table import render
 
         most = _SHOWN if limit is None else limit
         held = list(islice(rows, most + 1))
         more = f"the first {most:,} rows of {len(points):,} points; --limit shows more, --format csv all"
         with destination(output, partial=True) as stream:
-            out = Console(file=stream, highlight=False) if output else None
+            out = DataConsole(file=stream) if output else None
             render(
                 points.given, points.columns, held[:most], of_frontier=front, more=more if held[most:] else "", out=out
             )

@@ -1,5 +1,6 @@
 """`kvplan advise --json` (schema: docs/json.md)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from glm_kvplan.engines.sglang.sizing.advice import Advice
@@ -9,13 +10,20 @@ from glm_kvplan.planner import Plan
 from glm_kvplan.show.plan_json import plan_document
 
 
-def document(plan: Plan, demand: Demand, answer: Advice, budget: MemoryBudget, span: tuple[int, int]) -> dict[str, Any]:
+def document(
+    plan: Plan,
+    demand: Demand,
+    answer: Advice,
+    budget: MemoryBudget,
+    span: tuple[int, int],
+    weight_notes: Sequence[str],
+) -> dict[str, Any]:
     """The advice, its own solution, and what the engine's default split would have served."""
     solution = answer.solution
     return {
         "schema": "glm-kvplan/advise",
         "schema_version": 1,
-        **plan_document(plan),
+        **plan_document(plan, weight_notes),
         "demand": {
             "concurrency": demand.concurrency,
             "longest_context": demand.contexts.longest,

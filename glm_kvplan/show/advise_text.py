@@ -1,5 +1,7 @@
 """`kvplan advise` in the terminal."""
 
+from collections.abc import Sequence
+
 from rich.text import Text
 
 from glm_kvplan.answers.contexts import Contexts
@@ -14,7 +16,14 @@ from glm_kvplan.show.headline import headline, layout, memory_line
 from glm_kvplan.units import GIB
 
 
-def render(plan: Plan, demand: Demand, answer: Advice, budget: MemoryBudget, span: tuple[int, int]) -> None:
+def render(
+    plan: Plan,
+    demand: Demand,
+    answer: Advice,
+    budget: MemoryBudget,
+    span: tuple[int, int],
+    weight_notes: Sequence[str],
+) -> None:
     """Print the flags to paste, the proof that they serve the demand, or what is short and which layouts are not.
 
     `span` is how many requests they serve at the ends of the memory's error.
@@ -23,6 +32,8 @@ def render(plan: Plan, demand: Demand, answer: Advice, budget: MemoryBudget, spa
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
     out.print(Text(memory_line(budget)))
+    for note in weight_notes:
+        out.print(Text(f"! {note}", style="yellow"))
     out.print(Text(f"wanted: {count(demand.concurrency, 'request')} at once, contexts of {_contexts(demand.contexts)}"))
     if answer.solution is not None:
         out.print(Text("\nflags to add:", style="bold"))

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from functools import cache
+from typing import Any
 
 from rich.console import Console
 
@@ -16,14 +17,19 @@ def console() -> Console:
     """Standard output. Colours are off in a pipe and under NO_COLOR (rich's own rules)."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not _encodes("…→×±≥"):
         sys.stdout.reconfigure(errors="replace")  # a mark the encoding lacks must not end the answer
-    made = _Console(highlight=False, soft_wrap=False)
+    made = DataConsole()
     if _dumb() or made.width < 1:  # rich takes a dumb terminal to be 80 columns wide, and COLUMNS=0 at its word
         size = shutil.get_terminal_size()
-        return _Console(highlight=False, soft_wrap=False, width=size.columns, height=size.lines)
+        return DataConsole(width=size.columns, height=size.lines)
     return made
 
 
-class _Console(Console):
+class DataConsole(Console):
+    """A console that prints text as it is: a path or a note is data, `[v1]` in it no style and `:x:` no picture."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **settings)
+
     def on_broken_pipe(self) -> None:
         """Let the error through: rich would exit with code 1, which is an answer here."""
         raise

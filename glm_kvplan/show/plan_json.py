@@ -1,5 +1,6 @@
 """What every JSON answer says of its plan: model, engine, GPU and deployment."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -7,8 +8,8 @@ from glm_kvplan import __version__
 from glm_kvplan.planner import Plan
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
-    """The head of a JSON answer."""
+def plan_document(plan: Plan, more_notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The head of a JSON answer; `more_notes` are the answer's own, beside the plan's."""
     deployment = plan.deployment
     resolved = {field.name: getattr(deployment, field.name) for field in fields(deployment)}
     return {
@@ -21,5 +22,5 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "attn_tp_size": deployment.attn_tp_size,
             "slots_per_request": deployment.slots_per_request,
         },
-        "notes": [*plan.notes, *plan.resolution.warnings],
+        "notes": [*plan.notes, *plan.resolution.warnings, *more_notes],
     }

@@ -18,7 +18,7 @@ def document(plan: Plan, answer: Boot, priced: list[Price] | None) -> dict[str, 
     found: dict[str, Any] = {
         "schema": "glm-kvplan/solve",
         "schema_version": 1,
-        **plan_document(plan),
+        **plan_document(plan, answer.weight_notes),
         "memory": {**answer.budget._asdict(), "parts": [part._asdict() for part in answer.budget.parts]},
         "max_total_num_tokens": solution.tokens,
         "max_mamba_cache_size": solution.state_slots,

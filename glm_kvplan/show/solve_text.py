@@ -38,6 +38,8 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     out.print(Text(headline(plan), style="bold"))
     out.print(Text(layout(plan), style="dim"))
     out.print(Text(memory_line(answer.budget)))
+    for note in answer.weight_notes:
+        out.print(Text(f"! {note}", style="yellow"))
     if answer.failure is not None:
         _refusal(answer)
         return

@@ -13,11 +13,12 @@ def progress(rows: Iterable[tuple[Any, ...]], total: int) -> Iterable[tuple[Any,
 
 
 def _counted(rows: Iterable[tuple[Any, ...]], total: int) -> Iterator[tuple[Any, ...]]:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from glm_kvplan.show.console import DataConsole
+
     shown = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*shown, console=DataConsole(stderr=True), transient=True) as bar:
         task = bar.add_task("points", total=total)
         number = 0
         for number, row in enumerate(rows, 1):

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.allocate.validation import Validation
 from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
-from glm_kvplan.show.console import console
+from glm_kvplan.show.console import DataConsole, console
 from glm_kvplan.show.format import decimal, whole
 from glm_kvplan.show.pools_text import render_head
 from glm_kvplan.show.rank_words import explained, label, shape, sizes_line, verdict
@@ -56,7 +55,7 @@ def progress_bar() -> Iterator[tuple[Callable[[int], None], Callable[[int], None
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=DataConsole(stderr=True),
         transient=True,
     )
     bar.disable = not bar.console.is_terminal

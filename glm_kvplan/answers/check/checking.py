@@ -97,6 +97,7 @@ def check_file(path: str, *, engine: str | None = None, gpu: str | None = None) 
         return Checked(path=shown, file=file, plan=plan, error=message, line=line)
     remarks = made.command.warnings if made.command is not None else ()
     notes = [note for note in plan.notes if note not in remarks]
+    notes += [] if answer is None else answer.weight_notes
     notes += [f"expect.tolerate.{name}: there is nothing to tolerate any more" for name in unused_notes(file, found)]
     return Checked(path=shown, file=file, plan=plan, answer=answer, found=found, notes=tuple(notes))
 

@@ -50,6 +50,11 @@ class Boot(NamedTuple):
     host: HostAnswer | None = None  # HiCache's pools in host memory, where it is on and the engine starts
 
     @property
+    def weight_notes(self) -> tuple[str, ...]:
+        """What is to be known of estimated weights."""
+        return () if self.weights is None else self.weights.notes
+
+    @property
     def solution(self) -> Solution:
         """The sizing of the stage with the least memory left; tokens and requests are the same on every stage."""
         return self.solutions[self.stage]
