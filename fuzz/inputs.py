@@ -8,7 +8,8 @@ from typing import Any
 
 from draw import Draw
 
-from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
 from glm_kvplan.engines.sglang.option_words import option_table
 from glm_kvplan.engines.sglang.profile import load_profile, releases

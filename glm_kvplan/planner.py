@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import BASELINE, EngineProfile, load_profile
-from glm_kvplan.engines.sglang.resolve.resolver import Choice, Resolution, resolve
+from glm_kvplan.engines.sglang.resolve.resolver import Resolution, resolve
 from glm_kvplan.engines.sglang.weight_format import WeightFormat, weight_format
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.geometry import Geometry

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
-from glm_kvplan.engines.sglang.flag_values import read_value
-from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.flag import Flag, read_value
+from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import known_gpus

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from glm_kvplan.answers.check.complaints import complaint
 from glm_kvplan.answers.check.file_text import looks_like_toml, parse_toml, parse_yaml
 from glm_kvplan.answers.check.positions import KeyPath, PlacedError, line_of
-from glm_kvplan.engines.sglang.flag_values import read_value
+from glm_kvplan.engines.flag import read_value
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven

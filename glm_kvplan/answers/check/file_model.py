@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from glm_kvplan.answers.check.expectations import EXPECTATIONS, KINDS
-from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.units import LARGEST_COUNT

@@ -8,8 +8,8 @@ from math import prod
 
 from glm_kvplan.answers.sweep.columns import AT, Column
 from glm_kvplan.answers.sweep.spans import Span, read_list, read_numbers
-from glm_kvplan.engines.sglang.flag_values import read_value
-from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.flag import Flag, read_value
+from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from glm_kvplan.engines.sglang.flag_values import read_value
-from glm_kvplan.engines.sglang.flags import FLAGS, Flag
+from glm_kvplan.engines.flag import Flag, read_value
+from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.shell import Word, printable
@@ -60,7 +60,7 @@ def option_table(release: str = BASELINE) -> OptionTable:
         for option, entry in data["options"].items()
         if not isinstance(entry, list) or release in entry[1]
     }
-    choices = {name: tuple(lists[release]) for name, lists in data["choices"].items() if release in lists}
+    choices = {flag.name: flag.choices_in(release) or () for flag in FLAGS if flag.dated}
     return OptionTable(release, takes, choices, frozenset(data["not_in_yaml"][release]))
 
 

@@ -1,45 +1,65 @@
-"""No launch flag is accepted and then forgotten, and none is read that cannot be given."""
+"""No launch flag is accepted and then forgotten, none is read that cannot be given, and the table is the engine's."""
 
+import json
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from paths import DATA
 
 import glm_kvplan as kv
-from glm_kvplan.engines.sglang.flags import FLAGS
-from glm_kvplan.engines.sglang.resolve.arguments import Arguments
+from glm_kvplan.engines.flag import BOTH, NOTHING, POOLS, WEIGHTS
+from glm_kvplan.engines.sglang.flags import FLAG, FLAGS, TABLE
+from glm_kvplan.engines.sglang.option_words import ENGINE_FLAGS
+from glm_kvplan.engines.sglang.profile import releases
 
 PACKAGE = Path(kv.__file__).parent
-RESOLVED = {field.name for field in fields(Arguments)}
-# Flags that no rule resolves: who reads them instead.
-READ_BY = {
-    "quantization": "engines/sglang/weight_format.py",
-    "moe_runner_backend": "memory/weights.py",
-    "mm_enable_dp_encoder": "memory/weights.py",
-    "json_model_override_args": "engines/sglang/resolve/unwired.py",
-    "speculative_draft_kv_cache_dtype": "engines/sglang/resolve/unwired.py",
-    "speculative_draft_model_quantization": "engines/sglang/resolve/unwired.py",
-    "cpu_offload_gb": "engines/sglang/resolve/unwired.py",
-    "int8_mamba_ckpt_size": "engines/sglang/resolve/unwired.py",
+ENGINES = json.loads(ENGINE_FLAGS.read_text(encoding="utf-8"))
+DECLARED = json.loads((DATA / "engine_declarations.json").read_text(encoding="utf-8"))["fields"]
+# Declared as None and filled in before anything reads it.
+FILLED_IN = {"mamba_full_memory_ratio": 0.9, "json_model_override_args": None, "mm_enable_dp_encoder": None}
+# What reading a flag looks like: in a rule, of the resolved deployment, of the flags as given.
+READ = re.compile(r'\b(?:a|deployment)\.(\w+)|\b(?:flags|given)\.get\("(\w+)"')
+SOURCES = {
+    path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path.name not in ("flag.py", "flags.py")
 }
-# Flags that move no byte of a pool: the allocator's region, where a setting stands, the device of all.
-WITHOUT_BYTES = {"enable_memory_saver", "hisparse_config", "device"}
 
 
-def test_every_flag_is_read_or_warned_about() -> None:
-    names = {flag.name for flag in FLAGS}
-    assert names - RESOLVED == READ_BY.keys() | WITHOUT_BYTES
-    for name, path in READ_BY.items():
-        assert f'"{name}"' in (PACKAGE / path).read_text(encoding="utf-8")
+def test_every_flag_is_read_or_the_table_says_why_not() -> None:
+    read = {found[1] or found[2] for text in SOURCES.values() for found in READ.finditer(text)}
+    for flag in FLAGS:
+        assert (flag.name in read or bool(flag.unplanned)) != bool(flag.unread), flag.name
 
 
 def test_no_flag_is_read_that_cannot_be_given() -> None:
-    names = {flag.name for flag in FLAGS} | {"kv_row_layout"}
     read = re.compile(r'flags\.get\("(\w+)"|"(\w+)" in \w+\.flags')
-    for path in PACKAGE.rglob("*.py"):
-        for found in read.finditer(path.read_text(encoding="utf-8")):
-            assert (found[1] or found[2]) in names, path
+    for path, text in SOURCES.items():
+        for found in read.finditer(text):
+            assert (found[1] or found[2]) in FLAG, path
+
+
+def test_every_row_is_whole() -> None:
+    assert len(FLAG) == len(TABLE)
+    for flag in TABLE:
+        assert flag.help and flag.group
+        assert flag.moves in (WEIGHTS, POOLS, BOTH, NOTHING)
+        assert bool(flag.options) == (flag.role != "decided")
+        assert not flag.under or FLAG[flag.under].kind == "flag"
+        assert flag.default is None or flag.choices is None or flag.default in flag.choices
+
+
+@pytest.mark.parametrize("release", ENGINES["releases"])
+def test_the_table_is_the_engines_own_list(release: str) -> None:
+    """Spellings against the argument parser of the release, defaults and choices against its declarations."""
+    assert tuple(ENGINES["releases"]) == releases()
+    for flag in FLAGS:
+        entry = ENGINES["options"].get(flag.option)
+        has = entry is not None and (not isinstance(entry, list) or release in entry[1])
+        declared = [row for row in DECLARED[flag.name] if release in row["releases"]]
+        assert flag.exists_in(release) == has == bool(declared), flag.name
+        for row in declared:
+            assert flag.default == FILLED_IN.get(flag.name, row["default"]), flag.name
+            assert sorted(flag.choices_in(release) or ()) == row.get("choices", []), flag.name
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
+from glm_kvplan.engines.flag import LARGEST, check_value
+from glm_kvplan.engines.flag import Reason as Reason
 from glm_kvplan.engines.sglang.deployment import KvLayout
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.model.geometry import Geometry
-
-
-class Reason(NamedTuple):
-    """Why a flag has its value. `text` is a template over `a` (Arguments), `gpu` and `profile`, filled when read."""
-
-    text: str
-    source: str = ""
 
 
 class Site(NamedTuple):
@@ -169,21 +164,7 @@ class Arguments:
     warnings: list[str] = field(default_factory=list)
 
 
-_ROW_LAYOUTS = ("bf16", "fp8_scaled", "fp8_raw")
 _ARGUMENTS = frozenset(entry.name for entry in fields(Arguments))
-# Flags outside the table of launch options that a rule reads all the same.
-_KINDS: dict[str, tuple[str, tuple[str, ...] | None]] = {
-    **{flag.name: (flag.kind, flag.choices) for flag in FLAGS},
-    "kv_row_layout": ("str", _ROW_LAYOUTS),
-    "disaggregation_transfer_backend": ("str", None),
-    "disaggregation_decode_retraction_backup": ("str", ("cpu_tensor", "host_pool", "none")),
-    "speculative_dspark_block_size": ("int", None),
-}
-_AT_LEAST_ZERO = frozenset(
-    ("page_size", "speculative_num_steps", "disaggregation_decode_extra_slots", "hicache_size", "cpu_offload_gb")
-)
-_LARGEST = 1 << 48
-_LARGEST_LAYOUT = 1 << 16  # ranks, stages and groups
 
 
 def read_arguments(flags: Mapping[str, object]) -> Arguments:
@@ -193,55 +174,12 @@ def read_arguments(flags: Mapping[str, object]) -> Arguments:
     """
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
-        _check(name, value)
+        flag = FLAG.get(name)
+        if flag is None or flag.role not in ("flag", "ours"):
+            raise InputError(f"{name!r} is not a launch flag that touches memory; see `kvplan resolve --help`")
+        check_value(flag, value)
     known: dict[str, Any] = {name: value for name, value in given.items() if name in _ARGUMENTS}
     return Arguments(given=given, **known)
-
-
-def _check(name: str, value: object) -> None:
-    rule = _KINDS.get(name)
-    if rule is None:
-        raise InputError(f"{name!r} is not a launch flag that touches memory; see `kvplan resolve --help`")
-    kind, choices = rule
-    if kind in ("flag", "switch"):
-        if not isinstance(value, bool):
-            raise _wrong(name, value, "true or false")
-    elif kind in ("int", "count"):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise _wrong(name, value, "a whole number")
-        _check_range(name, value)
-    elif kind == "float":
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise _wrong(name, value, "a number")
-        _check_fraction(name, value)
-    elif kind == "ints":
-        sizes = value if isinstance(value, list | tuple) else ()
-        if not sizes or not all(type(size) is int and 0 < size <= _LARGEST for size in sizes):
-            raise _wrong(name, value, "whole numbers above zero")
-    elif kind == "json":
-        if not isinstance(value, Mapping):
-            raise _wrong(name, value, "a JSON object")
-    elif not isinstance(value, str) or (choices is not None and value not in choices):
-        raise _wrong(name, value, f"one of {', '.join(choices)}" if choices else "text")
-
-
-def _check_range(name: str, value: int) -> None:
-    least = 0 if name in _AT_LEAST_ZERO else -1 if name == "chunked_prefill_size" else 1
-    most = _LARGEST_LAYOUT if name.endswith(("p_size", "nnodes")) else _LARGEST
-    if not least <= value <= most:
-        raise _wrong(name, value, f"a whole number from {least} to {most}")
-
-
-def _check_fraction(name: str, value: float) -> None:
-    most = 1.0 if name in ("mem_fraction_static", "hicache_host_memory_fraction") else 1e9
-    if not 0 < value <= most:
-        raise _wrong(name, value, f"a number above 0 and at most {most:g}")
-
-
-def _wrong(name: str, value: object, expected: str) -> InputError:
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return InputError(f"--{name.replace('_', '-')} {shown} is not accepted; it takes {expected}")
 
 
 def switched_on(environment: Mapping[str, str], name: str) -> bool:
@@ -262,6 +200,6 @@ def megabytes(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name)
     if text is None:
         return default
-    if not text.strip().isdecimal() or int(text) > _LARGEST:
+    if not text.strip().isdecimal() or int(text) > LARGEST:
         raise InputError(f"{name}={text!r} is not a size; write whole MiB, 0 or more")
     return int(text)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
 
+from glm_kvplan.engines.flag import Choice, Flag
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.resolve import attention, graphs, hicache, speculation, unwired
 from glm_kvplan.engines.sglang.resolve import disaggregation as roles
@@ -13,24 +14,12 @@ from glm_kvplan.engines.sglang.resolve import linear_attention as state
 from glm_kvplan.engines.sglang.resolve import memory_fraction as memory
 from glm_kvplan.engines.sglang.resolve import parallel_layout as parallel
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site, read_arguments
-from glm_kvplan.engines.sglang.shown_choices import PLAIN, SHOWN
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.model.geometry import Geometry
 
-# Where a value ends up that the engine does not write back into the flag.
-_EFFECTIVE = {"kv_row_layout": "layout", "mamba_ssm_dtype": "state_dtype"}
+_SHOWN = tuple(flag for flag in TABLE if flag.shown)
 _NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
-
-
-class Choice(NamedTuple):
-    """One resolved value: `given` says that the user's own value stands; `source` is file:line at a release."""
-
-    flag: str
-    value: object
-    given: bool
-    reason: str
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +38,27 @@ class Resolution:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """Every value that bears on memory, with its reason; built when asked for, to keep resolving fast."""
-        return tuple(self._choice(flag) for flag in SHOWN if self._matters(flag))
+        return tuple(self._choice(flag) for flag in _SHOWN if self._matters(flag))
 
-    def _matters(self, flag: str) -> bool:
+    def _matters(self, flag: Flag) -> bool:
         arguments = self.arguments
-        if flag in arguments.given:
+        if flag.name in arguments.given:
             return True
-        if flag.startswith("hicache_") and not arguments.enable_hierarchical_cache:
+        if flag.under and not getattr(arguments, flag.under):
             return False
-        return flag in arguments.because or flag in PLAIN
+        return flag.name in arguments.because or flag.reason is not None
 
-    def _choice(self, flag: str) -> Choice:
-        arguments = self.arguments
-        value = getattr(arguments, _EFFECTIVE.get(flag, flag))
-        given = flag in arguments.given and arguments.given[flag] == value
-        reason = arguments.because.get(flag)
-        if reason is None and flag not in arguments.given:
-            reason = PLAIN.get(flag)
-        if reason is None or (given and flag not in arguments.because):
-            return Choice(flag, value, given, "given", "")
+    def _choice(self, flag: Flag) -> Choice:
+        arguments, name = self.arguments, flag.name
+        value = getattr(arguments, flag.resolved or name)
+        given = name in arguments.given and arguments.given[name] == value
+        reason = arguments.because.get(name)
+        if reason is None and name not in arguments.given:
+            reason = flag.reason
+        if reason is None or (given and name not in arguments.because):
+            return Choice(name, value, given, "given", "")
         text = reason.text.format(a=arguments, gpu=self.site.gpu, profile=self.site.profile)
-        return Choice(flag, value, given, text, reason.source)
+        return Choice(name, value, given, text, reason.source)
 
 
 def resolve(

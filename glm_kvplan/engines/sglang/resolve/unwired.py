@@ -1,10 +1,12 @@
 """Pools that the engine has but does not wire for this model: refused where it refuses, warned about elsewhere."""
 
+from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
 from glm_kvplan.errors import RefusedError
 
 _HISPARSE_BACKENDS = {"bfloat16": ("flashmla_sparse",), "fp8_e4m3": ("flashmla_kv", "flashinfer_sparse_mla")}
 _UNIFIED = ("triton", "fa3", "trtllm_mla", "flashinfer", "cutedsl_mla", "tokenspeed_mla", "flashmla")
+_UNPLANNED = tuple(flag for flag in FLAGS if flag.unplanned)
 
 
 def unwired_pools(a: Arguments, site: Site) -> None:
@@ -37,21 +39,11 @@ def unwired_pools(a: Arguments, site: Site) -> None:
         )
 
 
-_NOT_PLANNED = {
-    "json_model_override_args": "the model's own config.json is planned: give a changed one with --model",
-    "speculative_draft_kv_cache_dtype": "the draft's rows are planned in the target's type",
-    "speculative_draft_model_quantization": "the draft's weights are estimated in the checkpoint's own format",
-    "enable_int8_mamba_checkpoint": "its pool (two slots a state slot, or --int8-mamba-ckpt-size) is not planned",
-    "int8_mamba_ckpt_size": "the int8 checkpoint pool is not planned",
-    "cpu_offload_gb": "weights moved to the host are not taken off the estimate: give --weights-gib",
-}
-
-
 def unread_flags(a: Arguments, site: Site) -> None:
-    """Warn of flags that change bytes in a way that is not planned."""
-    for name, consequence in _NOT_PLANNED.items():
-        if a.given.get(name):
-            a.warnings.append(f"--{name.replace('_', '-')}: {consequence}")
+    """Warn of flags that change bytes in a way that is not planned: the table says what to know about each."""
+    for flag in _UNPLANNED:
+        if a.given.get(flag.name):
+            a.warnings.append(f"{flag.option}: {flag.unplanned}")
 
 
 def _hisparse(a: Arguments, site: Site) -> None:
