@@ -45,6 +45,6 @@ def test_what_cannot_be_used_is_one_line(words: tuple[str, ...]) -> None:
 
 def test_without_the_script() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "glm_kvplan.cli", "gpus"], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-m", "glm_kvplan", "gpus"], capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("gpus").stdout, "")

@@ -34,7 +34,8 @@ UPWARDS = {
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
 HEAVY = {"torch", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}
 PYDANTIC_MODELS = {Path("model/schema.py"), Path("answers/check/file_model.py")}  # imported by functions in their turn
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+FRONT_DOORS = {PACKAGE / "__init__.py", PACKAGE / "__main__.py"}  # the package's own names, and `python -m glm_kvplan`
+MODULES = sorted(set(PACKAGE.rglob("*.py")) - FRONT_DOORS)
 
 
 def part(path: Path) -> str:

@@ -1,6 +1,0 @@
-"""`python -m glm_kvplan.cli` is `kvplan`, where the script is not on the PATH."""
-
-from glm_kvplan.cli import main
-
-if __name__ == "__main__":
-    main()
