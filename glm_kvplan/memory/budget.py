@@ -3,9 +3,9 @@
 from math import isfinite
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import Gpu
+from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import WeightEstimate
 from glm_kvplan.units import GIB
 
@@ -81,7 +81,7 @@ UNMEASURED_WEIGHTS_ERROR = 0.02  # share of the weights: twice the largest miss 
 
 
 def memory_budget(
-    deployment: Deployment,
+    placement: Placement,
     *,
     gpu: Gpu | None = None,
     pre_gib: float | None = None,
@@ -104,8 +104,8 @@ def memory_budget(
         if value is not None and not (isfinite(value) and value >= 0):
             raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
     total = None if gpu is None else _total(gpu)
-    before, first = _before_load(deployment, gpu, pre_gib)
-    loaded = _loaded(deployment, weights_gib, draft_weights_gib, weights)
+    before, first = _before_load(placement, gpu, pre_gib)
+    loaded = _loaded(placement, weights_gib, draft_weights_gib, weights)
     if available_gib is not None:
         if available_gib > before:
             raise InputError(f"--available-gib {available_gib} is above the {before:.2f} GiB free before the load")
@@ -141,7 +141,7 @@ def _total(gpu: Gpu) -> float:
     return gpu.memory_mib / 1024
 
 
-def _before_load(deployment: Deployment, gpu: Gpu | None, pre: float | None) -> tuple[float, tuple[MemoryPart, ...]]:
+def _before_load(placement: Placement, gpu: Gpu | None, pre: float | None) -> tuple[float, tuple[MemoryPart, ...]]:
     if pre is not None:
         if pre == 0:
             raise InputError("--pre-gib 0: no memory to size")
@@ -152,7 +152,7 @@ def _before_load(deployment: Deployment, gpu: Gpu | None, pre: float | None) -> 
         raise InputError("the memory before the load is unknown: give --pre-gib or --gpu")
     total = _total(gpu)
     card = MemoryPart(f"{gpu.name} memory", total, 0.0, "given", gpu.source)
-    overhead = INTEGRATED if gpu.integrated else ONE_GPU if deployment.world_size == 1 else SEVERAL_GPUS
+    overhead = INTEGRATED if gpu.integrated else ONE_GPU if placement.gpus == 1 else SEVERAL_GPUS
     if total + overhead.gib <= 0:
         raise InputError(
             f"{gpu.name} with {gpu.memory_mib} MiB is no larger than what {overhead.name} take (~{-overhead.gib:.1f} "
@@ -162,7 +162,7 @@ def _before_load(deployment: Deployment, gpu: Gpu | None, pre: float | None) -> 
 
 
 def _loaded(
-    deployment: Deployment, target: float | None, draft: float | None, weights: WeightEstimate | None
+    placement: Placement, target: float | None, draft: float | None, weights: WeightEstimate | None
 ) -> tuple[MemoryPart, ...]:
     """Target and draft weights of the rank with the most of them, as parts to take away."""
     parts = []
@@ -175,12 +175,12 @@ def _loaded(
         return ()
     if draft is not None:
         parts.append(MemoryPart(DRAFT, -draft, 0.0, "given", "--draft-weights-gib"))
-    elif weights is not None and deployment.speculative:
+    elif weights is not None and placement.draft:
         part = _estimated_part(DRAFT, weights.draft[stage], weights)
         if target is None and weights.error_gib is not None:
             part = part._replace(error_gib=0.0)  # a measured error is that of target and draft together
         parts.append(part)
-    elif deployment.speculative:
+    elif placement.draft:
         raise InputError("--draft-weights-gib is missing: the draft's weights load before the pools are sized")
     return tuple(parts)
 

@@ -15,6 +15,7 @@ class Checkpoint(NamedTuple):
     draft_bf16: bool  # the MTP layer is BF16 whatever the rest is
     error_gib: float | None  # what target + draft may miss by, by the public measurements; None without any
     evidence: str
+    swizzled_bits: float = 0.0  # of a packed module, a kernel's second copy of its scales
 
 
 _NOTHING: frozenset[str] = frozenset()
@@ -35,11 +36,13 @@ CHECKPOINTS = {
         Checkpoint(
             "nvfp4", _EXPERTS, 4.5, False, False, None,
             "routed experts NVFP4, the MTP layer's too; no exact public figure of this layout",
+            0.5,
         ),
         Checkpoint(
             "nvfp4-mlp", _MLP, 4.5, False, True, 0.3,
             "every MLP NVFP4, MTP layer BF16 (the RadixArk checkpoint): target 0.36 GiB under, draft 0.32 GiB over, "
             "together 0.04 GiB under the boot log of a B200 TP4 EP4 server",
+            0.5,
         ),
         Checkpoint(
             "w4a16", _EXPERTS, 4.25, False, False, 0.3,

@@ -19,6 +19,7 @@ from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.budget import memory_budget
 from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.memory.placement import Placement
 from glm_kvplan.show.console import console
 from glm_kvplan.units import parse_count, parse_size
 
@@ -103,10 +104,10 @@ def test_a_card_without_memory_for_pools(
 
 
 def test_a_card_smaller_than_its_driver() -> None:
-    deployment = kv.plan({"mem_fraction_static": 0.5}).deployment
+    placed = Placement()
     for name in ("h200:900", "gb10:3000"):
         with pytest.raises(InputError, match="is no larger than what"):
-            memory_budget(deployment, gpu=find_gpu(name), weights_gib=0.1)
+            memory_budget(placed, gpu=find_gpu(name), weights_gib=0.1)
 
 
 @pytest.mark.parametrize("name", ["", " ", ":80000"])

@@ -5,9 +5,12 @@ import time
 import pytest
 
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.errors import InputError
-from glm_kvplan.memory.gpu import find_gpu
-from glm_kvplan.memory.weights import estimate_weights
+from glm_kvplan.memory.gpu import Gpu, find_gpu
+from glm_kvplan.memory.weights import WeightEstimate
+from glm_kvplan.memory.weights import estimate_weights as estimate_of
+from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.model.weight_manifest import MANIFEST, load_manifest
 from glm_kvplan.units import GIB
@@ -18,6 +21,18 @@ PUBLISHED_BYTES = 328_326_771_576
 
 def deployment(tp: int, attn_dp: int = 1, **changes: object) -> Deployment:
     return Deployment(tp_size=tp, attn_dp_size=attn_dp, speculative_algorithm="EAGLE", **changes)  # type: ignore[arg-type]
+
+
+def estimate_weights(
+    geometry: Geometry,
+    launched: Deployment,
+    checkpoint: str,
+    *,
+    draft_bf16: bool | None = None,
+    gpu: Gpu | None = None,
+    **flags: object,
+) -> WeightEstimate:
+    return estimate_of(geometry, placement(geometry, launched, flags, gpu), checkpoint, draft_bf16=draft_bf16)
 
 
 def gib(launched: Deployment, checkpoint: str, **options: object) -> list[str]:
@@ -76,8 +91,8 @@ def test_pipeline_stages(pp: int, stages: list[str]) -> None:
 
 def test_vision_tower() -> None:
     plain = estimate_weights(GEOMETRY, deployment(4), "fp8").target[0]
-    whole = estimate_weights(GEOMETRY, deployment(4), "fp8", dp_encoder=True).target[0]
-    without = estimate_weights(GEOMETRY, deployment(4), "fp8", vision=False).target[0]
+    whole = estimate_weights(GEOMETRY, deployment(4), "fp8", mm_enable_dp_encoder=True).target[0]
+    without = estimate_weights(GEOMETRY, deployment(4), "fp8", language_only=True).target[0]
     assert f"{(whole - plain) / GIB:+.2f}" == "+0.74"
     assert f"{(without - plain) / GIB:+.2f}" == "-0.31"
     assert estimate_weights(GEOMETRY, deployment(4, multimodal=False), "fp8").target[0] == without
@@ -113,10 +128,9 @@ def test_unmeasured_layouts_say_so() -> None:
     assert estimate_weights(GEOMETRY, deployment(4), "bf16").error_gib is None
 
 
-def test_marlin_says_what_is_not_counted() -> None:
-    plain = estimate_weights(GEOMETRY, deployment(4), "nvfp4")
-    marlin = estimate_weights(GEOMETRY, deployment(4), "nvfp4", moe_runner_backend="marlin")
-    assert marlin.target == plain.target and plain.notes == () and "--weights-gib" in marlin.notes[0]
+def test_marlin_keeps_the_swizzled_scales_too() -> None:
+    assert gib(deployment(4), "nvfp4", moe_runner_backend="marlin") == ["49.33 + 1.81"]
+    assert gib(deployment(4), "w4a16", moe_runner_backend="marlin") == gib(deployment(4), "w4a16")
 
 
 def test_the_drafts_own_embedding_and_head_come_back() -> None:

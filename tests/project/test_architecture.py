@@ -29,7 +29,6 @@ UPWARDS = {
     *(("show", above) for above in ("engines", "answers", "planner", "memory", "allocate", "model")),
     *(("engines", above) for above in ("planner", "allocate", "answers")),
     ("launch", "engines"),
-    ("memory", "engines"),
 }
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
 HEAVY = {"torch", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}

@@ -26,10 +26,12 @@ from glm_kvplan.engines.sglang.sizing.transients import (
     logits_bytes,
     transients,
 )
+from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.budget import MemoryBudget, memory_budget, show_gib
 from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.units import GIB
@@ -59,6 +61,10 @@ def launched(name: str) -> Deployment:
     )
 
 
+def placed(deployment: Deployment) -> Placement:
+    return placement(GEOMETRY, deployment, gpu=B200)
+
+
 def printed_sizes(name: str) -> PoolSizes:
     printed = case(name)["printed"]
     return PoolSizes(printed["kv_tokens"], printed["max_mamba_cache_size"], case(name)["flags"]["max_running_requests"])
@@ -67,12 +73,12 @@ def printed_sizes(name: str) -> PoolSizes:
 def given_budget(name: str) -> MemoryBudget:
     memory = case(name)["memory"]
     return memory_budget(
-        launched(name),
+        placed(launched(name)),
         gpu=B200,
         pre_gib=memory["pre_model_load_gib"],
         weights_gib=memory["target_weights_gib"],
         draft_weights_gib=memory["draft_weights_gib"],
-        weights=estimate_weights(GEOMETRY, launched(name), "nvfp4-mlp", gpu=B200),
+        weights=estimate_weights(GEOMETRY, placed(launched(name)), "nvfp4-mlp"),
     )
 
 
@@ -99,8 +105,8 @@ def test_solved_from_the_printed_memory(name: str) -> None:
 
 @pytest.mark.parametrize("name", B200_CASES)
 def test_estimated_memory_covers_the_measured(name: str) -> None:
-    weights = estimate_weights(GEOMETRY, launched(name), "nvfp4-mlp", gpu=B200)
-    estimated, measured = memory_budget(launched(name), gpu=B200, weights=weights), given_budget(name)
+    weights = estimate_weights(GEOMETRY, placed(launched(name)), "nvfp4-mlp")
+    estimated, measured = memory_budget(placed(launched(name)), gpu=B200, weights=weights), given_budget(name)
     assert estimated.how == "estimated"
     assert abs(estimated.available_gib - measured.available_gib) <= estimated.error_gib
     assert abs(estimated.pre_gib - 176.25) <= 0.5
@@ -132,7 +138,7 @@ def test_worked_example_b() -> None:
         speculative_num_steps=3, speculative_eagle_topk=1, speculative_num_draft_tokens=4, max_draft_tokens=4,
         max_running_requests=48, mem_fraction_static=0.81225,
     )  # fmt: skip
-    budget = memory_budget(deployment, pre_gib=177.0, available_gib=126.0)
+    budget = memory_budget(placed(deployment), pre_gib=177.0, available_gib=126.0)
     assert (budget.how, budget.error_gib) == ("measured", 0.0)
     found = memory_map(GEOMETRY, deployment, load_profile("0.5.21"), PoolSizes(8_563_520, 706, 48), budget)
     by_name = {segment.name: segment.nbytes for segment in found.segments}
@@ -162,21 +168,21 @@ def test_memory_given_and_missing() -> None:
         ({"gpu": B200, "weights_gib": 200.0, "draft_weights_gib": 1.0}, "do not fit"),
     ):
         with pytest.raises(InputError, match=message):
-            memory_budget(deployment, **wrong)  # type: ignore[arg-type]
+            memory_budget(placed(deployment), **wrong)  # type: ignore[arg-type]
 
 
 def test_one_card_and_integrated_cards() -> None:
     deployment = Deployment(tp_size=1)
-    h100 = memory_budget(deployment, gpu=find_gpu("h100"), weights_gib=10.0)
+    h100 = memory_budget(placed(deployment), gpu=find_gpu("h100"), weights_gib=10.0)
     assert 78.43 - h100.error_gib <= h100.pre_gib <= 78.81 + h100.error_gib  # public boot logs of one H100
-    assert memory_budget(deployment, gpu=find_gpu("gb10"), weights_gib=10.0).error_gib >= 4
+    assert memory_budget(placed(deployment), gpu=find_gpu("gb10"), weights_gib=10.0).error_gib >= 4
 
 
 def test_measured_readings_win_over_the_weights() -> None:
     deployment = Deployment(tp_size=4, speculative_algorithm="EAGLE", linear_attn_tp_size=4)
-    weights = estimate_weights(GEOMETRY, deployment, "fp8")
+    weights = estimate_weights(GEOMETRY, placed(deployment), "fp8")
     for available in (90.0, 110.0):  # less and more than the estimate leaves
-        budget = memory_budget(deployment, pre_gib=176.0, available_gib=available, weights=weights)
+        budget = memory_budget(placed(deployment), pre_gib=176.0, available_gib=available, weights=weights)
         found = memory_map(GEOMETRY, deployment, load_profile(), PoolSizes(64000, 50, 10), budget)
         loaded = [
             s
@@ -252,10 +258,10 @@ def test_pools_fit_and_the_first_prompt_dies() -> None:
         tp_size=4, linear_attn_tp_size=4, kv_layout="fp8_raw", mem_fraction_static=0.95, multimodal=False,
         max_running_requests=8, decode_graph="disabled", chunked_prefill_size=8192,
     )  # fmt: skip
-    budget = memory_budget(deployment, pre_gib=176.0, available_gib=100.0)
+    budget = memory_budget(placed(deployment), pre_gib=176.0, available_gib=100.0)
     sizes = PoolSizes(2_000_000 // 256 * 256, 50, 8)
     pools = memory_map(GEOMETRY, deployment, load_profile("0.5.20"), sizes, budget).pools
-    budget = memory_budget(deployment, pre_gib=176.0, available_gib=pools / GIB + 8.5)
+    budget = memory_budget(placed(deployment), pre_gib=176.0, available_gib=pools / GIB + 8.5)
     verdicts = {}
     for release in ("0.5.20", "0.5.21"):
         found = memory_map(GEOMETRY, deployment, load_profile(release), sizes, budget)
@@ -266,7 +272,7 @@ def test_pools_fit_and_the_first_prompt_dies() -> None:
     assert verdicts["0.5.20"].verdict == "short"
     assert "the pools fit, but the first prompt of 1,048,570 tokens dies" in verdicts["0.5.20"].message
     assert verdicts["0.5.21"].verdict == "fits"
-    more = memory_budget(deployment, pre_gib=176.0, available_gib=pools / GIB - 1)
+    more = memory_budget(placed(deployment), pre_gib=176.0, available_gib=pools / GIB - 1)
     found = memory_map(GEOMETRY, deployment, load_profile("0.5.20"), sizes, more)
     assert headroom(found, needs).verdict == "short" and found.free < 0
 

@@ -14,6 +14,7 @@ from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, Segment, memo
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.budget import MemoryBudget, MemoryPart, NoRoomError, memory_budget, show_gib
 from glm_kvplan.memory.gpu import Gpu
+from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import WeightEstimate
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.units import GIB
@@ -26,6 +27,7 @@ DRAFTS = Deployment(
     tp_size=4, linear_attn_tp_size=4, kv_layout="fp8_raw", speculative_algorithm="EAGLE",
     speculative_num_draft_tokens=4, max_draft_tokens=4,
 )  # fmt: skip
+PLACED, DRAFTED = Placement(gpus=4), Placement(gpus=4, draft=True, mtp_draft=True)
 # The second stage is the heavier one: 12 and 2 GiB against 10 and 3.
 WEIGHTS = WeightEstimate(
     "x", (10 * GIB, 12 * GIB), (3 * GIB, 2 * GIB), ((), ()), ((), ()), (GIB, GIB // 2), None, "seen", ()
@@ -36,17 +38,17 @@ WEIGHTS = WeightEstimate(
 
 
 @pytest.mark.parametrize(
-    ("deployment", "gpu", "before", "error"),
+    ("placed", "gpu", "before", "error"),
     [
-        (PLAIN, CARD, 97.5, 0.5),
-        (Deployment(pp_size=2), CARD, 97.5, 0.5),
-        (Deployment(), CARD, 99.0, 0.3),
-        (PLAIN, SHARED, 94.0, 4.0),
-        (Deployment(), SHARED, 94.0, 4.0),
+        (PLACED, CARD, 97.5, 0.5),
+        (Placement(gpus=2), CARD, 97.5, 0.5),
+        (Placement(), CARD, 99.0, 0.3),
+        (PLACED, SHARED, 94.0, 4.0),
+        (Placement(), SHARED, 94.0, 4.0),
     ],
 )
-def test_a_card_less_what_it_does_not_show(deployment: Deployment, gpu: Gpu, before: float, error: float) -> None:
-    found = memory_budget(deployment, gpu=gpu, weights_gib=40.0)
+def test_a_card_less_what_it_does_not_show(placed: Placement, gpu: Gpu, before: float, error: float) -> None:
+    found = memory_budget(placed, gpu=gpu, weights_gib=40.0)
     assert (found.pre_gib, found.total_gib, found.weights_gib) == (before, 100.0, 40.0)
     assert found.available_gib == pytest.approx(before - 40 - 0.1)  # 0.1 is what loading leaves behind
     assert found.error_gib == pytest.approx(hypot(error, 0.1))
@@ -55,14 +57,14 @@ def test_a_card_less_what_it_does_not_show(deployment: Deployment, gpu: Gpu, bef
     assert [part.source for part in found.parts[::2]] == ["its sheet", "--weights-gib"]
     assert sum(part.gib for part in found.parts) == pytest.approx(found.available_gib)
     assert found.total_bytes == 100 * GIB
-    read = memory_budget(deployment, gpu=gpu, available_gib=50.0)
+    read = memory_budget(placed, gpu=gpu, available_gib=50.0)
     assert (read.how, read.error_gib, read.available_gib, read.weights_gib) == ("estimated", error, 50.0, None)
     assert [part.gib for part in read.parts] == [100.0, before - 100, 50.0]
     assert (read.parts[0].name, read.parts[2].name) == (f"{gpu.name} memory", "free after the load")
 
 
 def test_both_readings_measured() -> None:
-    found = memory_budget(DRAFTS, pre_gib=90.0, available_gib=40.0, weights_gib=30.0, draft_weights_gib=5.0)
+    found = memory_budget(DRAFTED, pre_gib=90.0, available_gib=40.0, weights_gib=30.0, draft_weights_gib=5.0)
     assert (found.how, found.error_gib, found.total_gib, found.total_bytes) == ("measured", 0.0, None, 90 * GIB)
     assert (found.pre_gib, found.available_gib, found.weights_gib, found.draft_weights_gib) == (90.0, 40.0, 30.0, 5.0)
     assert [(part.gib, part.error_gib) for part in found.parts] == [(90.0, 0), (-30.0, 0), (-5.0, 0), (40.0, 0)]
@@ -72,41 +74,41 @@ def test_both_readings_measured() -> None:
     ]  # fmt: skip
     assert [part.name for part in found.parts[::3]] == ["free before the load", "free after the load"]
     assert found.returned_gib == 0.0
-    known = memory_budget(DRAFTS, pre_gib=90.0, available_gib=40.0, weights=WEIGHTS)
+    known = memory_budget(DRAFTED, pre_gib=90.0, available_gib=40.0, weights=WEIGHTS)
     assert (known.weights_gib, known.draft_weights_gib, known.returned_gib) == (12.0, 2.0, 0.5)
-    assert memory_budget(PLAIN, pre_gib=90.0, available_gib=90.0).available_gib == 90.0
-    on_card = memory_budget(PLAIN, gpu=CARD, pre_gib=100.0, available_gib=40.0)
+    assert memory_budget(PLACED, pre_gib=90.0, available_gib=90.0).available_gib == 90.0
+    on_card = memory_budget(PLACED, gpu=CARD, pre_gib=100.0, available_gib=40.0)
     assert (on_card.how, on_card.error_gib, on_card.total_gib) == ("measured", 0.0, 100.0)
 
 
 def test_given_weights_leave_an_estimate() -> None:
-    found = memory_budget(DRAFTS, pre_gib=90.0, weights_gib=40.0, draft_weights_gib=5.0)
+    found = memory_budget(DRAFTED, pre_gib=90.0, weights_gib=40.0, draft_weights_gib=5.0)
     assert found.available_gib == pytest.approx(44.9)
     assert (found.how, found.error_gib) == ("estimated", pytest.approx(0.1))
-    none = memory_budget(DRAFTS, pre_gib=90.0, weights_gib=40.0, draft_weights_gib=0.0, weights=WEIGHTS)
+    none = memory_budget(DRAFTED, pre_gib=90.0, weights_gib=40.0, draft_weights_gib=0.0, weights=WEIGHTS)
     assert (none.draft_weights_gib, none.returned_gib) == (0.0, 0.0)
 
 
 def test_estimated_weights_of_the_heaviest_stage() -> None:
     """Unmeasured: 2 % of each; 0.3 left by loading. Independent, so the errors add in squares."""
-    found = memory_budget(DRAFTS, pre_gib=90.0, weights=WEIGHTS)
+    found = memory_budget(DRAFTED, pre_gib=90.0, weights=WEIGHTS)
     assert (found.weights_gib, found.draft_weights_gib, found.returned_gib) == (12.0, 2.0, 0.5)
     assert found.available_gib == pytest.approx(90 - 12 - 2 - 0.3)
     assert found.error_gib == pytest.approx(hypot(0.24, 0.04, 0.3))
     assert [part.how for part in found.parts] == ["measured", "estimated", "estimated", "estimated"]
     assert [part.source for part in found.parts[1:3]] == ["seen", "seen"]
     assert [part.name for part in found.parts[1:3]] == ["target weights", "draft weights"]
-    plain = memory_budget(PLAIN, pre_gib=90.0, weights=WEIGHTS._replace(error_gib=0.4))
+    plain = memory_budget(PLACED, pre_gib=90.0, weights=WEIGHTS._replace(error_gib=0.4))
     assert (plain.weights_gib, plain.draft_weights_gib, plain.returned_gib) == (12.0, None, 0.0)
     assert plain.available_gib == pytest.approx(90 - 12 - 0.3)
     assert plain.error_gib == pytest.approx(0.5)
 
 
 def test_given_weights_win_over_estimated_ones() -> None:
-    target = memory_budget(DRAFTS, pre_gib=90.0, weights_gib=20.0, weights=WEIGHTS)
+    target = memory_budget(DRAFTED, pre_gib=90.0, weights_gib=20.0, weights=WEIGHTS)
     assert (target.weights_gib, target.draft_weights_gib) == (20.0, 2.0)
     assert target.available_gib == pytest.approx(90 - 20 - 2 - 0.3)
-    draft = memory_budget(DRAFTS, pre_gib=90.0, draft_weights_gib=0.25, weights=WEIGHTS)
+    draft = memory_budget(DRAFTED, pre_gib=90.0, draft_weights_gib=0.25, weights=WEIGHTS)
     assert (draft.weights_gib, draft.draft_weights_gib) == (12.0, 0.25)
     assert draft.returned_gib == 0.25  # no more than there is
     assert draft.available_gib == pytest.approx(90 - 12 - 0.25 - 0.3)
@@ -118,29 +120,29 @@ def test_no_amount_of_memory(flag: str, value: float) -> None:
     given: dict[str, Any] = {"pre_gib": 90.0, "weights_gib": 1.0, "draft_weights_gib": 1.0}
     given[flag.removeprefix("--").replace("-", "_")] = value
     with pytest.raises(InputError, match=f"{flag} {value}: must be a number of GiB, not negative"):
-        memory_budget(DRAFTS, **given)
+        memory_budget(DRAFTED, **given)
 
 
 def test_memory_that_cannot_be() -> None:
     with pytest.raises(InputError, match="--pre-gib 0"):
-        memory_budget(PLAIN, pre_gib=0.0, available_gib=0.0)
+        memory_budget(PLACED, pre_gib=0.0, available_gib=0.0)
     with pytest.raises(InputError, match=r"--pre-gib 100.5 is more than a Card has \(100.00 GiB\)"):
-        memory_budget(PLAIN, gpu=CARD, pre_gib=100.5, available_gib=1.0)
+        memory_budget(PLACED, gpu=CARD, pre_gib=100.5, available_gib=1.0)
     with pytest.raises(InputError, match=r"--available-gib 97.6 is above the 97.50 GiB free before"):
-        memory_budget(PLAIN, gpu=CARD, available_gib=97.6)
+        memory_budget(PLACED, gpu=CARD, available_gib=97.6)
     for mib in (2560, 2000):
         with pytest.raises(InputError, match=rf"Tiny with {mib} MiB is no larger than what .* take \(~2.5 GiB\)"):
-            memory_budget(PLAIN, gpu=Gpu("Tiny", mib, "cuda", (9, 0), False, ""), weights_gib=0.0)
-    assert memory_budget(PLAIN, gpu=Gpu("Tiny", 2816, "cuda", (9, 0), False, ""), weights_gib=0.0).pre_gib == 0.25
-    assert memory_budget(PLAIN, pre_gib=1.0, weights_gib=0.0).available_gib == pytest.approx(0.9)
-    assert memory_budget(PLAIN, pre_gib=1.0, available_gib=0.0).available_gib == 0.0
+            memory_budget(PLACED, gpu=Gpu("Tiny", mib, "cuda", (9, 0), False, ""), weights_gib=0.0)
+    assert memory_budget(PLACED, gpu=Gpu("Tiny", 2816, "cuda", (9, 0), False, ""), weights_gib=0.0).pre_gib == 0.25
+    assert memory_budget(PLACED, pre_gib=1.0, weights_gib=0.0).available_gib == pytest.approx(0.9)
+    assert memory_budget(PLACED, pre_gib=1.0, available_gib=0.0).available_gib == 0.0
 
 
 def test_weights_that_do_not_fit() -> None:
     with pytest.raises(NoRoomError):
-        memory_budget(PLAIN, pre_gib=0.2, weights_gib=0.1)  # 0.1 more is left by loading: nothing remains
+        memory_budget(PLACED, pre_gib=0.2, weights_gib=0.1)  # 0.1 more is left by loading: nothing remains
     with pytest.raises(NoRoomError, match=r"the weights \(45.0 GiB a rank\) do not fit in the 44.0 GiB free"):
-        memory_budget(DRAFTS, pre_gib=44.0, weights_gib=40.0, draft_weights_gib=5.0)
+        memory_budget(DRAFTED, pre_gib=44.0, weights_gib=40.0, draft_weights_gib=5.0)
 
 
 def test_a_reading_has_the_digits_it_deserves() -> None:

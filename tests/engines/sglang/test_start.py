@@ -16,6 +16,7 @@ from glm_kvplan.engines.sglang.sizing.host_coverage import balance
 from glm_kvplan.engines.sglang.sizing.remedies import remedies
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of, setup_of
+from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.planner import Plan, plan
@@ -64,7 +65,9 @@ def test_whose_memory_it_is() -> None:
     other, weights = memory_of(B200, MemoryGiven(checkpoint="nvfp4-mlp"), B200.deployment)
     assert weights is not None and weights.checkpoint == "nvfp4-mlp" != estimated.weights.checkpoint
     assert other.available_gib > estimated.budget.available_gib
-    assert estimated.weights == estimate_weights(B200.geometry, B200.deployment, "fp8", gpu=B200.gpu)
+    assert estimated.weights == estimate_weights(
+        B200.geometry, placement(B200.geometry, B200.deployment, B200.flags, B200.gpu), "fp8"
+    )
     text_only = plan({"tp_size": 4, "speculative_algorithm": "EAGLE", "language_only": True}, gpu="b200")
     lighter = memory_of(text_only, MemoryGiven(), text_only.deployment)[1]
     assert lighter is not None and lighter.target[0] < estimated.weights.target[0]  # no vision tower

@@ -15,8 +15,9 @@ from glm_kvplan.engines.sglang.sizing.remedies import Remedy, remedies
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
 from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
+from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.memory.budget import MemoryBudget, memory_budget
-from glm_kvplan.memory.weights import WeightEstimate, estimate_weights, weight_options
+from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
 from glm_kvplan.planner import Plan
 
 
@@ -66,17 +67,12 @@ def memory_of(plan: Plan, given: MemoryGiven, deployment: Deployment) -> tuple[M
     Raises InputError where neither the user nor an estimate says enough.
     """
     weights = None
+    placed = placement(plan.geometry, deployment, plan.flags, plan.gpu)
     known = given.weights_gib is not None and (given.draft_weights_gib is not None or not deployment.speculative)
     if given.available_gib is None and not known:
-        weights = estimate_weights(
-            plan.geometry,
-            deployment,
-            given.checkpoint or plan.weight_format.format,
-            gpu=plan.gpu,
-            **weight_options(plan.flags),
-        )
+        weights = estimate_weights(plan.geometry, placed, given.checkpoint or plan.weight_format.format)
     budget = memory_budget(
-        deployment,
+        placed,
         gpu=None if plan.gpu_assumed and given.pre_gib is not None else plan.gpu,
         pre_gib=given.pre_gib,
         available_gib=given.available_gib,

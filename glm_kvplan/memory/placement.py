@@ -1,0 +1,37 @@
+"""Where one engine's weights lie on its GPUs: what every engine derives from its own deployment."""
+
+from typing import NamedTuple
+
+
+class Placement(NamedTuple):
+    """Shard widths, pipeline stages and what is loaded; the defaults are one GPU with everything on it.
+
+    A width is the number of ranks that share a tensor; 1 means that every rank holds all of it. Equal placements share
+    one estimate of their weights.
+    """
+
+    gpus: int = 1  # of one engine: all ranks of all its pipeline stages
+    stages: tuple[range, ...] = (range(0),)  # layer ids of each pipeline stage
+
+    attn_tp: int = 1  # attention, KDA and the embedding
+    tp: int = 1
+    moe: int = 1  # routed experts: their number and their width together
+    shared: int = 1
+    dense_tp: int = 1
+    lm_head: int = 1
+    vis_attn: int = 1
+    vis_mlp: int = 1
+
+    draft: bool = False  # a draft model loads beside the target, whichever it is
+    mtp_draft: bool = False  # it is the checkpoint's own MTP layer, with an embedding and a head of its own
+    vision: bool = True  # the vision tower is built
+
+    relaid_linear: bool = False  # a kernel lays FP8 block scales out anew, one for each row of 128 columns
+    relaid_experts: bool = False  # the same for the routed experts
+    swizzled_copies: bool = False  # a kernel keeps NVFP4's scales twice, as stored and swizzled
+    notes: tuple[str, ...] = ()  # what the engine does with weights that the bytes leave out
+
+    @property
+    def tensor_parallel(self) -> bool:
+        """Plain tensor parallelism, with or without expert parallelism."""
+        return self.attn_tp == self.tp and len(self.stages) == 1
