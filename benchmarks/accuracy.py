@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import glm_kvplan as kv
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.engines.sglang.sizing.start import Boot, MemoryGiven, boot
 from glm_kvplan.engines.sglang.sizing.transients import logits_bytes
@@ -73,7 +74,7 @@ def planned(case: dict[str, Any], release: str | None = None, **changes: object)
 
 def pool_gib(plan: kv.Plan, sizes: kv.PoolSizes, names: tuple[str, ...]) -> float:
     """GiB of some tensors for given sizes, as the engine's log would print them."""
-    specs = tensor_specs(plan.geometry, plan.deployment, plan.profile, sizes)
+    specs = tensor_specs(rank_of(plan), sizes)
     return sum(spec.nbytes for spec in specs if spec.name in names) / GIB
 
 
@@ -131,7 +132,7 @@ def laws() -> Iterator[Row]:
     name = "gb10x2-tp2-capped"
     case = load(name)
     plan = planned(case)
-    answer = attempt(plan.geometry, plan.deployment, plan.profile, 115.0, 60.0)
+    answer = attempt(plan, 115.0, 60.0)
     granted = case["printed"]["max_running_requests"]
     yield Row(name, "max_running_requests", granted, answer.running_requests, 0, "any memory")
     name = "indexer-transient"
@@ -148,10 +149,7 @@ def sibling() -> Iterator[Row]:
     plan, printed = planned(case), case["printed"]
     pre = case["memory"]["pre_model_load_gib"]
     tokens, granted = printed["kv_tokens_rounded"], printed["max_running_requests"]
-    tried = (
-        attempt(plan.geometry, plan.deployment, plan.profile, pre, hundredths / 100)
-        for hundredths in range(12000, 13000)
-    )
+    tried = (attempt(plan, pre, hundredths / 100) for hundredths in range(12000, 13000))
     fitted = min(
         (answer for answer in tried if answer.running_requests == granted),
         key=lambda answer: abs(answer.tokens - tokens),

@@ -12,6 +12,7 @@ from itertools import count, cycle, islice, product
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, releases
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.model.loader import bundled_geometry
 
@@ -47,13 +48,14 @@ def deployments() -> list[tuple[Deployment, EngineProfile]]:
 def seconds(solves: int) -> float:
     """Seconds that `solves` solves take, deployment to integers."""
     geometry = bundled_geometry()
+    layers = range(geometry.num_hidden_layers)
     work = [
-        (deployment, profile, 100.0 + number % 160)
+        (Rank(geometry, deployment, profile, layers), 100.0 + number % 160)
         for number, (deployment, profile) in zip(count(), islice(cycle(deployments()), solves), strict=False)
     ]
     start = time.perf_counter()
-    for deployment, profile, gib in work:
-        attempt(geometry, deployment, profile, gib, gib * 0.7)
+    for rank, gib in work:
+        attempt(rank, gib, gib * 0.7)
     return time.perf_counter() - start
 
 

@@ -21,6 +21,7 @@ from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.stream import read_file
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.solver import attempt_stages
@@ -136,7 +137,7 @@ def _bundled() -> Model:
 
 
 def _planned(plan: Plan, draw: Draw) -> None:
-    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
+    deployment = plan.deployment
     choices = plan.choices
     require(all(choice.reason for choice in choices), "a value without a reason")
     if draw.one_in(4):
@@ -146,18 +147,18 @@ def _planned(plan: Plan, draw: Draw) -> None:
     memory = drawn_memory(draw)
     prompt = 1 + draw.below(1 << 16) if draw.one_in(2) else None
     budget, _ = memory_of(plan, memory, deployment)
-    tried = attempt_stages(geometry, deployment, profile, budget.pre_gib, budget.available_gib)
+    tried = attempt_stages(plan, budget.pre_gib, budget.available_gib)
     if any(solution.failure for solution in tried) and not draw.one_in(8):
         return  # the search for remedies takes a hundred times a solve: one refusal in eight is enough
     answer = boot(plan, memory, prompt)
     if answer.failure is not None:
         one_line(answer.failure)
         return
-    for solution, stage in zip(answer.solutions, answer.stages, strict=True):
+    for solution, rank in zip(answer.solutions, ranks(plan), strict=True):
         require(min(solution.sizes) > 0, f"sizes {solution.sizes}")
         require(solution.tokens % deployment.page_size == 0, "tokens are not whole pages")
-        rest = attribution(geometry, deployment, profile, solution.sizes, stage).rest
-        require(rest == 0, f"{rest} bytes of {stage} are not explained")
+        rest = attribution(rank, solution.sizes).rest
+        require(rest == 0, f"{rest} bytes of {rank.stage} are not explained")
     require(len({solution.tokens for solution in answer.solutions}) == 1, "stages differ in tokens")
 
 

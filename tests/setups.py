@@ -1,13 +1,15 @@
-"""A server whose memory can be counted by hand, shared by the tests of splits, room, remedies and prices."""
+"""A server whose memory can be counted by hand, shared by the tests of sizing; and a rank of any deployment."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from glm_kvplan.answers.contexts import Contexts
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
+from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.units import GIB
 
@@ -27,6 +29,11 @@ DRAFTS = replace(
 TEN = Demand(Contexts((100,), (1,)), 10)  # two pages and five slots each
 EXACT = 51 * SLOT + 20 * PAGE  # fifty slots and the pool's own, and twenty pages
 Resolver = Callable[..., Deployment]
+
+
+def one_rank(deployment: Deployment, profile: EngineProfile, geometry: Geometry = GEOMETRY) -> Rank:
+    """A rank with every layer of the checkpoint: the only one of a deployment without pipeline stages."""
+    return Rank(geometry, deployment, profile, range(geometry.num_hidden_layers))
 
 
 def setup_of(deployment: Deployment, nbytes: float, resolver: Resolver | None = None, release: str = "0.5.21") -> Setup:

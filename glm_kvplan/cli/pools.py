@@ -6,7 +6,7 @@ import typer
 
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
-from glm_kvplan.engines.sglang.sizing.rank_pools import rank_of
+from glm_kvplan.engines.sglang.sizing.rank_pools import pools_of
 from glm_kvplan.planner import Plan
 
 Context = Annotated[
@@ -35,13 +35,13 @@ def pools(
 
     Example: kvplan pools --tp-size 4 --max-total-tokens 1000000 --max-mamba-cache-size 200 --max-running-requests 40
     """
-    rank = rank_of(plan, read_workload(plan, context, concurrency), pp_rank)
+    pools = pools_of(plan, read_workload(plan, context, concurrency), pp_rank)
     if json:
         from glm_kvplan.show.json_text import print_json
         from glm_kvplan.show.pools_json import document
 
-        print_json(document(rank))
+        print_json(document(pools))
     else:
         from glm_kvplan.show.pools_text import render
 
-        render(rank)
+        render(pools)

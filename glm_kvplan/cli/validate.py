@@ -12,7 +12,7 @@ from glm_kvplan.allocate.validation import validate as run
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
-from glm_kvplan.engines.sglang.sizing.rank_pools import Rank, rank_of
+from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
 from glm_kvplan.errors import InputError
 from glm_kvplan.planner import Plan
 from glm_kvplan.units import parse_size
@@ -67,46 +67,45 @@ def validate(
     """
     if report is not None and (report.is_dir() or not report.parent.is_dir()):
         raise InputError(f"--report {report}: not a file in a directory that exists")
-    rank = rank_of(plan, read_workload(plan, context, concurrency), pp_rank)
-    found = _run(rank, device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
+    pools = pools_of(plan, read_workload(plan, context, concurrency), pp_rank)
+    found = _run(pools, device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
     if report is not None:
         from glm_kvplan.show.validate_markdown import markdown
 
         try:
-            report.write_text(markdown(rank, found), encoding="utf-8")
+            report.write_text(markdown(pools, found), encoding="utf-8")
         except OSError as error:
             raise InputError(f"--report {report}: {error.strerror}") from None
     if json:
         from glm_kvplan.show.json_text import print_json
         from glm_kvplan.show.validate_json import document
 
-        print_json(document(rank, found))
+        print_json(document(pools, found))
     else:
         from glm_kvplan.show.validate_text import render
 
-        render(rank, found)
+        render(pools, found)
     return 0 if found.ok else 1
 
 
-def _run(rank: Rank, device: str, keep_free: int, scale: bool, touch: bool, package: str | None) -> Validation:
+def _run(pools: RankPools, device: str, keep_free: int, scale: bool, touch: bool, package: str | None) -> Validation:
     make: Make | None = None
     built_by = "torch"
     if package is not None:
         if package != "sglang":
             raise InputError(f"--with {package!r} is not known; use sglang")
-        from glm_kvplan.engines.sglang.own_pools import EnginePools, PoolInputs, check_release
+        from glm_kvplan.engines.sglang.own_pools import EnginePools, check_release
 
-        plan = rank.plan
-        built_by = f"sglang {check_release(plan.profile)}"
-        make = partial(EnginePools, PoolInputs(plan.geometry, plan.deployment, plan.profile, rank.stage))
+        built_by = f"sglang {check_release(pools.rank.profile)}"
+        make = partial(EnginePools, pools.rank)
     from glm_kvplan.show.validate_text import progress_bar
 
     try:
         with progress_bar() as (begin, advance):
             return run(
-                rank.build,
-                rank.sizes,
-                page_size=rank.plan.deployment.page_size,
+                pools.build,
+                pools.sizes,
+                page_size=pools.plan.deployment.page_size,
                 device=device,
                 keep_free=keep_free,
                 scale=scale,

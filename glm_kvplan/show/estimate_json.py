@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def document(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None) -> dict[str, Any]:
     """The whole answer in plain bytes."""
-    stage = answer.largest.stage
-    overrun = decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.sizes, stage)
-    drawn = pool_map(plan, answer.sizes, stage, 0 if host is None else host.plan.staging_bytes)
+    rank = answer.largest.rank
+    overrun = decode_overrun(rank, answer.sizes)
+    drawn = pool_map(plan, rank, answer.sizes, 0 if host is None else host.plan.staging_bytes)
     return {
         "schema": "glm-kvplan/estimate",
         "schema_version": 1,

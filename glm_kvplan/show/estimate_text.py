@@ -41,10 +41,10 @@ def render(plan: Plan, answer: Estimate, host: "HostAnswer | None" = None, *, ex
     out.print(_request_line(plan, rank, answer))
     out.print(_allocation_table(answer, rank))
     out.print()
-    draw_map(pool_map(plan, answer.sizes, rank.stage, 0 if host is None else host.plan.staging_bytes), out)
+    draw_map(pool_map(plan, rank.rank, answer.sizes, 0 if host is None else host.plan.staging_bytes), out)
     for warning in _shortfalls(answer):
         out.print(Text(f"! {warning}", style="yellow"))
-    render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.sizes, rank.stage))
+    render_overrun(decode_overrun(rank.rank, answer.sizes))
     if host is not None:
         from glm_kvplan.show.host_text import render_host
 

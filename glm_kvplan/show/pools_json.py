@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
+from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.plan_json import plan_document
 
 
-def document(rank: Rank) -> dict[str, Any]:
+def document(pools: RankPools) -> dict[str, Any]:
     """Every tensor of one rank, and how their bytes relate to the charge."""
-    found = rank.attribution
+    found = pools.attribution
     return {
         "schema": "glm-kvplan/pools",
         "schema_version": 1,
-        **plan_document(rank.plan),
-        **rank_document(rank),
-        "tensors": [tensor_document(spec) for spec in rank.tensors],
+        **plan_document(pools.plan),
+        **rank_document(pools),
+        "tensors": [tensor_document(spec) for spec in pools.tensors],
         "allocated_bytes": found.allocated,
         "charged_bytes": found.charged,
         "difference": [{"name": part.name, "bytes": part.nbytes} for part in found.parts],
@@ -23,13 +23,13 @@ def document(rank: Rank) -> dict[str, Any]:
     }
 
 
-def rank_document(rank: Rank) -> dict[str, Any]:
+def rank_document(pools: RankPools) -> dict[str, Any]:
     """Which rank it is, and the sizes of its pools."""
     return {
-        "pp_rank": rank.pp_rank,
-        "layers": [rank.stage.start, rank.stage.stop],
-        "asked_sizes": rank.asked._asdict(),
-        "sizes": rank.sizes._asdict(),
+        "pp_rank": pools.pp_rank,
+        "layers": [pools.stage.start, pools.stage.stop],
+        "asked_sizes": pools.asked._asdict(),
+        "sizes": pools.sizes._asdict(),
     }
 
 

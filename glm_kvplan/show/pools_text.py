@@ -4,7 +4,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution
-from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
+from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.console import console
 from glm_kvplan.show.format import decimal, whole
@@ -12,40 +12,40 @@ from glm_kvplan.show.headline import headline, layer_span, layout
 from glm_kvplan.show.rank_words import label, shape, sizes_line
 
 
-def render(rank: Rank) -> None:
+def render(pools: RankPools) -> None:
     """Print every tensor of one rank, then what of it the engine's budget pays for."""
     out = console()
-    render_head(rank)
+    render_head(pools)
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("tensor", overflow="fold", ratio=1)
     for name in ("n", "shape", "dtype"):
         table.add_column(name, justify="right" if name == "n" else "left", no_wrap=True)
     table.add_column("bytes", justify="right", no_wrap=True)
     table.add_column("budget", no_wrap=True)
-    pools: dict[str, list[TensorSpec]] = {}
-    for spec in rank.tensors:
-        pools.setdefault(spec.pool, []).append(spec)
-    for pool, specs in pools.items():
+    by_pool: dict[str, list[TensorSpec]] = {}
+    for spec in pools.tensors:
+        by_pool.setdefault(spec.pool, []).append(spec)
+    for pool, specs in by_pool.items():
         table.add_row(Text(pool, style="bold"))
         for spec in specs:
             table.add_row(
                 f" {label(spec)}", str(spec.count), shape(spec.shape), spec.dtype, whole(spec.nbytes), _paid(spec)
             )
     out.print(table)
-    out.print(_difference_table(rank.attribution))
+    out.print(_difference_table(pools.attribution))
 
 
-def render_head(rank: Rank) -> None:
+def render_head(pools: RankPools) -> None:
     """Print the plan, the rank's layers where there are several stages, and its sizes."""
     out = console()
-    out.print(Text(headline(rank.plan), style="bold"))
-    out.print(Text(layout(rank.plan), style="dim"))
-    if rank.plan.deployment.pp_size > 1:
-        out.print(Text(f"pipeline rank {rank.pp_rank}: {layer_span(rank.stage)}", style="dim"))
-    out.print(Text(f"one rank: {sizes_line(rank.sizes)}"))
-    if rank.sizes != rank.asked:
+    out.print(Text(headline(pools.plan), style="bold"))
+    out.print(Text(layout(pools.plan), style="dim"))
+    if pools.plan.deployment.pp_size > 1:
+        out.print(Text(f"pipeline rank {pools.pp_rank}: {layer_span(pools.stage)}", style="dim"))
+    out.print(Text(f"one rank: {sizes_line(pools.sizes)}"))
+    if pools.sizes != pools.asked:
         out.print(
-            Text(f"! {whole(rank.asked.running_requests)} requests asked; the tokens and state slots admit fewer"),
+            Text(f"! {whole(pools.asked.running_requests)} requests asked; the tokens and state slots admit fewer"),
             style="yellow",
         )
 

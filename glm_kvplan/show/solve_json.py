@@ -4,6 +4,7 @@ from math import isfinite
 from typing import Any
 
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.engines.sglang.sizing.start import Boot
@@ -54,8 +55,7 @@ def document(plan: Plan, answer: Boot, priced: list[Price] | None) -> dict[str, 
     }
     found["headroom"] = answer.headroom._asdict()
     found["host"] = host_document(answer.host, found["certainty"])
-    stage = answer.stages[answer.stage]
-    overrun = decode_overrun(plan.geometry, plan.deployment, plan.profile, solution.sizes, stage)
+    overrun = decode_overrun(rank_of(plan, answer.stage), solution.sizes)
     found["decode_overrun"] = overrun_document(overrun)
     if priced is not None:
         found["prices"] = [price._asdict() for price in priced]

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.memory_map import (
     DRAFT_KV,
@@ -60,8 +61,7 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
     out.print()
     draw_map(answer.map, out, _unsure(answer))
     out.print(Text(f"\n{answer.headroom.message}", style=HEADROOM_STYLE[answer.headroom.verdict]))
-    stage = answer.stages[answer.stage]
-    render_overrun(decode_overrun(plan.geometry, plan.deployment, plan.profile, answer.solution.sizes, stage))
+    render_overrun(decode_overrun(rank_of(plan, answer.stage), answer.solution.sizes))
     if answer.host is not None:
         render_host(answer.host, estimated=estimated)
     if priced is not None:

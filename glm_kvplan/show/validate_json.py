@@ -3,18 +3,18 @@
 from typing import Any
 
 from glm_kvplan.allocate.validation import Row, Validation, environment
-from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
+from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.show.plan_json import plan_document
 from glm_kvplan.show.pools_json import rank_document, tensor_document
 
 
-def document(rank: Rank, found: Validation) -> dict[str, Any]:
+def document(pools: RankPools, found: Validation) -> dict[str, Any]:
     """The verdict, every tensor beside its prediction, and the three measures."""
     return {
         "schema": "glm-kvplan/validate",
         "schema_version": 1,
-        **plan_document(rank.plan),
-        **rank_document(rank),
+        **plan_document(pools.plan),
+        **rank_document(pools),
         "environment": environment(),
         "device": found.device._asdict(),
         "built_by": found.built_by,

@@ -1,13 +1,13 @@
 """`kvplan validate --report FILE`: a record a team can file."""
 
 from glm_kvplan.allocate.validation import Validation, environment
-from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
+from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.headline import headline, layer_span, layout
 from glm_kvplan.show.rank_words import explained, sizes_line, verdict
 
 
-def markdown(rank: Rank, found: Validation) -> str:
+def markdown(pools: RankPools, found: Validation) -> str:
     """Machine, versions, inputs, every tensor, the three measures and the verdict."""
     free = "" if found.free_bytes is None else f", {whole(found.free_bytes)} B free before"
     lines = [
@@ -15,10 +15,10 @@ def markdown(rank: Rank, found: Validation) -> str:
         "",
         f"**{verdict(found)}**",
         "",
-        f"- {headline(rank.plan)}",
-        f"- {layout(rank.plan)}",
-        f"- pipeline rank {rank.pp_rank}, {layer_span(rank.stage)}",
-        f"- sizes: {sizes_line(rank.sizes)}",
+        f"- {headline(pools.plan)}",
+        f"- {layout(pools.plan)}",
+        f"- pipeline rank {pools.pp_rank}, {layer_span(pools.stage)}",
+        f"- sizes: {sizes_line(pools.sizes)}",
         f"- device: {found.device.name} ({found.device.description}){free}, {whole(found.keep_free)} B kept free",
         f"- tensors built by {found.built_by}, {'zero-filled' if found.touched else 'not touched'}, "
         f"{found.seconds:.2f} s",
@@ -27,7 +27,7 @@ def markdown(rank: Rank, found: Validation) -> str:
         lines.append(f"- scaled to {float(found.scale):.4%} to fit: {sizes_line(found.sizes)}")
     lines += [f"- {name}: {value}" for name, value in environment().items()]
     lines += ["", "## Flags", "", "```"]
-    lines += [f"{name} = {value}" for name, value in rank.plan.flags.items()] or ["(none)"]
+    lines += [f"{name} = {value}" for name, value in pools.plan.flags.items()] or ["(none)"]
     lines += ["```", "", "## Tensors", "", "| tensor | n | dtype | shape | predicted, B | taken, B | |"]
     lines += ["| --- | ---: | --- | --- | ---: | ---: | --- |"]
     for row in found.rows:

@@ -8,17 +8,17 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.allocate.validation import Validation
-from glm_kvplan.engines.sglang.sizing.rank_pools import Rank
+from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.show.console import DataConsole, console
 from glm_kvplan.show.format import decimal, whole
 from glm_kvplan.show.pools_text import render_head
 from glm_kvplan.show.rank_words import explained, label, shape, sizes_line, verdict
 
 
-def render(rank: Rank, found: Validation) -> None:
+def render(pools: RankPools, found: Validation) -> None:
     """Print predicted beside taken for every tensor, the three measures, and the verdict."""
     out = console()
-    render_head(rank)
+    render_head(pools)
     out.print(Text(f"device: {_device(found)}; tensors built by {found.built_by}"))
     if found.scale != 1:
         out.print(Text(f"! scaled to {float(found.scale):.2%} to fit: {sizes_line(found.sizes)}", style="yellow"))

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from test_pools import GEOMETRY, records, specs_of
+from setups import one_rank
+from test_pools import records, specs_of
 
 from glm_kvplan.allocate import device as devices
 from glm_kvplan.allocate import validation as module
@@ -40,7 +41,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA de
 
 
 def build(sizes: PoolSizes) -> tuple[TensorSpec, ...]:
-    return tensor_specs(GEOMETRY, DEPLOYMENT, PROFILE, sizes)
+    return tensor_specs(one_rank(DEPLOYMENT, PROFILE), sizes)
 
 
 def run(device: str, **options: Any) -> Validation:

@@ -20,6 +20,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
@@ -233,12 +234,12 @@ def test_the_law_of_the_pools_is_the_list_of_tensors(
     pages, slots, requests = units
     sizes = PoolSizes(pages * deployment.page_size, slots, requests)
     for stage in pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition):
-        law = pool_law(geometry, deployment, profile, stage)
-        listed = device_bytes(tensor_specs(geometry, deployment, profile, sizes, stage))
+        law = pool_law(Rank(geometry, deployment, profile, stage))
+        listed = device_bytes(tensor_specs(Rank(geometry, deployment, profile, stage), sizes))
         assert law.device_bytes(deployment, sizes) == listed
         if slots > 4 * (requests + 100):  # so that PD decode's own slots do not rise with the request
             more = sizes._replace(running_requests=requests + 1)
-            grown = device_bytes(tensor_specs(geometry, deployment, profile, more, stage))
+            grown = device_bytes(tensor_specs(Rank(geometry, deployment, profile, stage), more))
             assert law.of_request(deployment) == grown - listed
 
 

@@ -8,6 +8,7 @@ from paths import DATA
 
 import glm_kvplan as kv
 from glm_kvplan.cli import main
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.host_sizes import host_pools
 from glm_kvplan.show.console import console
 from glm_kvplan.units import GIB
@@ -86,7 +87,7 @@ def test_worked_example_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> N
 def test_flags_choose_the_rule(release: str, flags: dict[str, object], sizing: str, ratio: float | None) -> None:
     """An explicit ratio or size is taken as it is; the release's own default is lowered where the release does that."""
     plan = kv.plan({"enable_hierarchical_cache": True, **flags}, engine=release)
-    found = host_pools(plan.geometry, plan.deployment, plan.profile, SIZES)
+    found = host_pools(rank_of(plan), SIZES)
     assert (found.sizing, found.ratio) == (sizing, ratio)
 
 

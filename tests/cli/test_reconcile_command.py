@@ -31,7 +31,7 @@ def test_the_saved_plan_gives_the_same_sizes() -> None:
         )
         assert again.deployment == answer.plan.deployment
         memory = document["memory"]
-        solution = attempt(again.geometry, again.deployment, again.profile, memory["pre_gib"], memory["available_gib"])
+        solution = attempt(again, memory["pre_gib"], memory["available_gib"])
         assert solution.sizes == answer.sizing.sizes
         workers = again.deployment.attn_dp_size
         assert document["expect"]["min_total_tokens"] == solution.tokens * workers
@@ -67,9 +67,7 @@ def test_a_running_servers_plan_is_saved_by_its_budget() -> None:
     assert isinstance(memory, dict)
     assert "no memory printed" in memory["source"]
     again = answer.plan
-    assert attempt(
-        again.geometry, again.deployment, again.profile, memory["pre_gib"], memory["available_gib"]
-    ).sizes == (2076032, 159, 31)
+    assert attempt(again, memory["pre_gib"], memory["available_gib"]).sizes == (2076032, 159, 31)
 
 
 def test_saving_is_whole_and_never_over_another_file(tmp_path: Path) -> None:

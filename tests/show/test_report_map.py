@@ -13,6 +13,7 @@ import pytest
 from glm_kvplan.answers.pictures.pool_bars import REST, pool_map
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
 from glm_kvplan.engines.tensor import device_bytes
@@ -74,8 +75,8 @@ def test_pools_alone(gpu: str | None) -> None:
     """`estimate` draws the pools: their sum where no card is named, the card's memory where one is."""
     sizes = PoolSizes(8388608, 320, 64)
     made = plan({"tp_size": 8, "speculative_algorithm": "NEXTN"}, gpu=gpu)
-    memory = pool_map(made, sizes, range(45), 7)
-    pools = device_bytes(tensor_specs(made.geometry, made.deployment, made.profile, sizes)) + 7
+    memory = pool_map(made, rank_of(made), sizes, 7)
+    pools = device_bytes(tensor_specs(rank_of(made), sizes)) + 7
     assert sum(segment.nbytes for segment in memory.segments) == memory.total
     assert memory.total == (pools if gpu is None else 143771 << 20)
     assert memory.pools == pools

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from glm_kvplan.answers.check.judgements import Judgement
 from glm_kvplan.answers.check.trial import Change
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.host_fit import HostFit, host_fit
 from glm_kvplan.engines.sglang.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.engines.sglang.sizing.host_sizes import RESERVE_BYTES
@@ -31,10 +32,10 @@ def judge_host(plan: Plan, sizes: PoolSizes, host_gib: float | None, pod_gib: fl
         return HostAnswer(Judgement("host_memory", True, "fits", "no host pools", "", "HiCache is off"), (), ())
     host, pod = (None if gib is None else int(gib * GIB) for gib in (host_gib, pod_gib))
     try:
-        fit = host_fit(plan.geometry, deployment, plan.profile, sizes, host_bytes=host, pod_bytes=pod)
+        fit = host_fit(ranks(plan), sizes, host_bytes=host, pod_bytes=pod)
     except RefusedError as error:
         return HostAnswer(Judgement("host_memory", False, "fits", "refused", "layout", str(error)), (), ())
-    hazards = host_hazards(plan.geometry, deployment, plan.profile, fit.plans, pod_bytes=pod)
+    hazards = host_hazards(rank_of(plan), fit.plans, pod_bytes=pod)
     asked, available = max(fit.host_bytes) / GIB, fit.available_bytes / GIB
     why = (
         f"the host pools of a host take {asked:.1f} GiB; after the engine's reserve of {RESERVE_BYTES / GIB:g} GiB "

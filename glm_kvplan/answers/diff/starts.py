@@ -6,6 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.estimate import rank_ledgers
 from glm_kvplan.engines.sglang.sizing.start import Boot
@@ -84,7 +85,7 @@ def _ledgers(side: Side) -> tuple[Ledger, ...]:
     """The ledgers of the fullest rank; only their units' prices are looked at."""
     plan, answer = side.plan, side.answer
     one = PoolSizes(plan.deployment.page_size, 1, 1)
-    return rank_ledgers(plan.geometry, plan.deployment, plan.profile, one, answer.stages[answer.stage])
+    return rank_ledgers(rank_of(plan, answer.stage), one)
 
 
 def _flags(a: Side, b: Side) -> Iterator[Change]:

@@ -99,9 +99,8 @@ def tp(ground: Ground) -> Explanation:
 
 def pools(ground: Ground) -> Explanation:
     """One hybrid pool with two sub-pools."""
-    plan, stage = ground.plan, ground.answer.largest.stage
-    price = costs(plan.geometry, plan.deployment, plan.profile, stage)
-    held = counts.state_layers(plan.geometry, plan.deployment, plan.profile, stage)
+    plan, rank = ground.plan, ground.answer.largest.rank
+    price, held = costs(rank), counts.state_layers(rank)
     tokens = price.slot_bytes // price.cell_bytes if price.cell_bytes else None
     lines = [
         "HBM has one HybridLinearKVPool with two parts: full_kv_pool, "

@@ -129,10 +129,10 @@ def page(ground: Ground) -> Explanation:
 
 def host_index(ground: Ground) -> Explanation:
     """Whether HiCache copies the index keys."""
-    geometry, deployment, profile = ground.plan.geometry, ground.plan.deployment, ground.plan.profile
-    stage = ground.answer.largest.stage
-    drafts = counts.draft_layers(geometry, deployment, stage)
-    rows = host.row_bytes(geometry, deployment, profile) * (ground.full_layers + drafts)
+    rank = ground.answer.largest.rank
+    geometry, deployment, profile, stage = rank
+    drafts = counts.draft_layers(rank)
+    rows = host.row_bytes(rank) * (ground.full_layers + drafts)
     keys = indexer.reserved_bytes(geometry, profile) * (geometry.index_in(stage) + drafts)
     split = deployment.hicache_mem_layout == host.KV_SPLIT
     lines: tuple[str, ...]
@@ -168,7 +168,7 @@ def host_index(ground: Ground) -> Explanation:
         figures,
         "(kv_layers + draft_layers) * host_row_bytes"
         + (" + (index_layers + draft_layers) * index_bytes" if profile.host_index_pool else ""),
-        f"({ground.full_layers} + {drafts}) * {host.row_bytes(geometry, deployment, profile)}"
+        f"({ground.full_layers} + {drafts}) * {host.row_bytes(rank)}"
         + (
             f" + ({geometry.index_in(stage)} + {drafts}) * {indexer.reserved_bytes(geometry, profile)}"
             if profile.host_index_pool
@@ -200,8 +200,8 @@ def mtp(ground: Ground) -> Explanation:
     deployment, ledgers = drafting.deployment, added.ledgers
     draft_row = ledgers.get("draft_kv")
     snapshots = ledgers.get("verify_snapshot") or ledgers.get("replay_ring")
-    stage, slots = added.answer.largest.stage, added.answer.sizes.state_slots
-    pool_layers = counts.state_layers(plan.geometry, deployment, plan.profile, stage)
+    slots = added.answer.sizes.state_slots
+    pool_layers = counts.state_layers(added.answer.largest.rank)
     slab = pool_layers - added.kda_layers
     state = ledgers["kda_state"]
     lines = [

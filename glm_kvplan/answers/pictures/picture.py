@@ -6,6 +6,7 @@ from glm_kvplan.answers.pictures.price_steps import Step, sizing_steps
 from glm_kvplan.answers.pictures.ratio_curve import RatioCurve, ratio_curve
 from glm_kvplan.answers.pictures.region import Frontier, fits, frontier
 from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
 from glm_kvplan.engines.sglang.sizing.estimate import rank_ledgers
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
@@ -46,8 +47,7 @@ def picture(plan: Plan, demand: Demand, given: MemoryGiven, host_given: HostGive
 
     Raises InputError for a demand no pool serves and for unknown memory, RefusedError as `boot` does.
     """
-    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
-    check(demand, deployment)
+    check(demand, plan.deployment)
     if host_given.prefix_tokens is None:
         host_given = host_given._replace(prefix_tokens=max(1, round(demand.contexts.mean)))
     answer = boot(plan, given, demand.contexts.longest, host_given)
@@ -58,7 +58,7 @@ def picture(plan: Plan, demand: Demand, given: MemoryGiven, host_given: HostGive
         nothing = Served(0, 0, "memory")
         return Picture(plan, demand, answer, nothing, (0, 0), advice, (), steps, (), None, None)
     sizes = answer.solution.sizes
-    low, high = (0 if end is None else served(demand, deployment, end).requests for end in answer.span)
+    low, high = (0 if end is None else served(demand, plan.deployment, end).requests for end in answer.span)
     return Picture(
         plan,
         demand,
@@ -66,7 +66,7 @@ def picture(plan: Plan, demand: Demand, given: MemoryGiven, host_given: HostGive
         fits(plan, answer, demand),
         (low, high),
         advice,
-        rank_ledgers(geometry, deployment, profile, sizes, answer.stages[answer.stage]),
+        rank_ledgers(rank_of(plan, answer.stage), sizes),
         steps,
         tuple(prices(setup)),
         frontier(plan, answer, setup, demand.checkpoints),

@@ -1,6 +1,7 @@
 """The map of a workload's pools alone: what `estimate` knows without a word on weights."""
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.memory_map import (
     CHARGED,
     NOTES,
@@ -15,11 +16,11 @@ from glm_kvplan.planner import Plan
 REST = "everything else"
 
 
-def pool_map(plan: Plan, sizes: PoolSizes, stage: range, staging_bytes: int = 0) -> MemoryMap:
-    """The pools of one rank of a pipeline stage. Where the user named a GPU, against its whole memory: the last
+def pool_map(plan: Plan, rank: Rank, sizes: PoolSizes, staging_bytes: int = 0) -> MemoryMap:
+    """The pools of one rank of a plan. Where the user named a GPU, against its whole memory: the last
     segment is then what weights, graphs and all else may take (negative: the pools alone do not fit).
     """
-    pools = pool_bytes(plan.geometry, plan.deployment, plan.profile, sizes, stage)
+    pools = pool_bytes(rank, sizes)
     pools[STAGING] = staging_bytes
     segments = [
         Segment(name, pools[name], name in CHARGED, "exact", NOTES[name])

@@ -11,9 +11,8 @@ from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.tensor import device_bytes
-from glm_kvplan.model.geometry import Geometry
 
 _CONTEXT = 1  # context length of the smallest list
 
@@ -44,15 +43,16 @@ class PoolLaw(NamedTuple):
         return self.request_bytes + self.cell_bytes * (deployment.context_length - _CONTEXT)
 
 
-def pool_law(geometry: Geometry, deployment: Deployment, profile: EngineProfile, stage: range) -> PoolLaw:
-    """The law of a deployment's pools on one pipeline stage; its context length and caps do not matter."""
+def pool_law(rank: Rank) -> PoolLaw:
+    """The law of a rank's pools; its context length and caps do not matter."""
+    deployment = rank.deployment
     short, longer = (replace(deployment, context_length=_CONTEXT + more) for more in (0, 1))
     # PD decode raises the slots to its requests' need: from here on they count as they are
     slots = counts.effective_state_slots(deployment, PoolSizes(0, 0, 1))
 
     def measure(at: Deployment, pages: int, more_slots: int, requests: int) -> int:
         sizes = PoolSizes(pages * deployment.page_size, slots + more_slots, requests)
-        return device_bytes(tensor_specs(geometry, at, profile, sizes, stage))
+        return device_bytes(tensor_specs(rank._replace(deployment=at), sizes))
 
     base = measure(short, 0, 0, 0)
     request = measure(short, 0, 0, 1) - base

@@ -8,11 +8,11 @@ from glm_kvplan.answers.sweep.bounded_cache import Memo
 from glm_kvplan.answers.sweep.pool_law import PoolLaw, pool_law
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.headroom import judge
-from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages
+from glm_kvplan.engines.sglang.sizing.solver import attempt_stages
 from glm_kvplan.engines.sglang.sizing.transients import transients
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.planner import Plan
@@ -40,29 +40,23 @@ def sized(plan: Plan, deployment: Deployment, budget: MemoryBudget, prompt: int 
     The numbers are those of `sizing.boot.boot`. Raises SizingError where the engine refuses, InputError for memory
     that cannot be.
     """
-    geometry, profile = plan.geometry, plan.profile
     pre_gib, available_gib = budget.pre_gib, budget.available_gib
-    stages = stages_of(geometry, deployment)
-    if len(stages) == 1:
-        solutions: tuple[Solution, ...] = (attempt(geometry, deployment, profile, pre_gib, available_gib),)
-    else:
-        solutions = attempt_stages(geometry, deployment, profile, pre_gib, available_gib)
+    stages = ranks(rank_of(plan)._replace(deployment=deployment))
+    solutions = attempt_stages(stages[0], pre_gib, available_gib)
     for solution in solutions:
         if solution.failure is not None:
             raise refusal(solution)
     key = shape(deployment)
     most, solution, law = -1, solutions[0], None
-    for stage, candidate in zip(stages, solutions, strict=True):
-        of_stage = laws((key, profile.release, stage), pool_law, geometry, deployment, profile, stage)
+    for rank, candidate in zip(stages, solutions, strict=True):
+        of_stage = laws((key, rank.profile.release, rank.stage), pool_law, rank)
         allocated = of_stage.device_bytes(deployment, candidate.sizes)
         if allocated > most:
             most, solution, law = allocated, candidate, of_stage
     assert law is not None
     usable = int(available_gib * GIB) - most + int(budget.returned_gib * GIB)
     needs = transients(
-        geometry,
-        deployment,
-        profile,
+        stages[0],
         solution.sizes,
         free_bytes=usable,
         total_bytes=plan.gpu.memory_mib << 20 if budget.total_gib is not None else int(pre_gib * GIB),
@@ -71,7 +65,7 @@ def sized(plan: Plan, deployment: Deployment, budget: MemoryBudget, prompt: int 
     )
     verdict, _ = judge(usable, needs)
     tokens_bound_by, requests_bound_by = binding(solution)
-    rank, requests = solution.costs, solution.running_requests
+    priced, requests = solution.costs, solution.running_requests
     results = (
         "ok",
         solution.tokens,
@@ -80,8 +74,8 @@ def sized(plan: Plan, deployment: Deployment, budget: MemoryBudget, prompt: int 
         requests * deployment.attn_dp_size * deployment.replicas,
         tokens_bound_by,
         requests_bound_by,
-        rank.cell_bytes,
-        rank.slot_bytes + rank.ring_bytes,
+        priced.cell_bytes,
+        priced.slot_bytes + priced.ring_bytes,
         law.of_request(deployment),
         usable,
         needs.nbytes,

@@ -7,18 +7,17 @@ are the engine's own doing, and that is what the comparison tests.
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from glm_kvplan.allocate.allocation import Progress, Taken, account
 from glm_kvplan.allocate.device import Device, import_torch
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import latent_row_elements
-from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.errors import InputError, KvplanError
-from glm_kvplan.model.geometry import Geometry
 
 # Below this, what no spec names is a cursor or a table of pointers; the specs leave those out.
 UNLISTED = 4096
@@ -26,15 +25,6 @@ UNLISTED = 4096
 
 class MissingEngineError(KvplanError):
     """sglang does not import in this environment."""
-
-
-class PoolInputs(NamedTuple):
-    """What the engine's constructors are given."""
-
-    geometry: Geometry
-    deployment: Deployment
-    profile: EngineProfile
-    stage: range
 
 
 def check_release(profile: EngineProfile) -> str:
@@ -56,8 +46,8 @@ def check_release(profile: EngineProfile) -> str:
 class EnginePools:
     """The engine's pools on one device, with the interface of `Allocation`."""
 
-    def __init__(self, inputs: PoolInputs, device: Device, sizes: PoolSizes) -> None:
-        self.inputs, self.sizes, self.device = inputs, sizes, device
+    def __init__(self, rank: Rank, device: Device, sizes: PoolSizes) -> None:
+        self.rank, self.sizes, self.device = rank, sizes, device
         self._tensors: dict[str, list[Any]] = {}
         self._pools: list[Any] = []
 
@@ -86,7 +76,7 @@ class EnginePools:
         cache = self._token_pool(torch, requests)
         allocator = _import("sglang.srt.mem_cache.allocator.paged").PagedTokenToKVPoolAllocator(
             self.sizes.tokens,
-            page_size=self.inputs.deployment.page_size,
+            page_size=self.rank.deployment.page_size,
             dtype=cache.dtype,
             device=self.device.name,
             kvcache=cache,
@@ -98,7 +88,7 @@ class EnginePools:
             **_cache_tensors("", cache.full_kv_pool),
             "token_allocator.free_pages": [allocator.free_pages],
         }
-        if counts.draft_layers(self.inputs.geometry, self.inputs.deployment, self.inputs.stage):
+        if counts.draft_layers(self.rank):
             draft = self._draft_pool(torch, requests)
             self._pools.append(draft)
             self._tensors.update(_cache_tensors("draft.", draft))
@@ -140,7 +130,7 @@ class EnginePools:
             import_torch().cuda.empty_cache()
 
     def _request_pool(self, torch: Any) -> Any:
-        geometry, deployment, profile, stage = self.inputs
+        geometry, deployment, _, stage = self.rank
         mamba = _import("sglang.srt.configs.mamba_utils")
         shape = mamba.KimiLinearStateShape.create(
             tp_world_size=deployment.linear_attn_tp_size,
@@ -153,7 +143,7 @@ class EnginePools:
         )
         layers = [layer for layer in geometry.linear_attention_layers if layer in stage]
         params = mamba.KimiLinearCacheParams(shape=shape, layers=list(geometry.linear_attention_layers), dtype=dtypes)
-        extra = counts.state_layers(geometry, deployment, profile, stage) - len(layers)
+        extra = counts.state_layers(self.rank) - len(layers)
         common: dict[str, Any] = {
             "size": self.sizes.running_requests,
             "mamba_size": self.sizes.state_slots,
@@ -169,7 +159,7 @@ class EnginePools:
             "speculative_eagle_topk": deployment.speculative_eagle_topk,
             "enable_overlap_schedule": not deployment.disable_overlap_schedule,
             "start_layer": stage.start,
-            "enable_linear_replayssm_spec": counts.replay_ring(deployment, profile),
+            "enable_linear_replayssm_spec": counts.replay_ring(self.rank),
         }
         if counts.decode_pool(deployment):
             pool = _import("sglang.srt.disaggregation.decode").HybridMambaDecodeReqToTokenPool
@@ -179,8 +169,8 @@ class EnginePools:
         return pool(mamba_spec_state_size=self.sizes.running_requests, enable_mamba_extra_buffer_lazy=lazy, **common)
 
     def _cache_arguments(self, torch: Any, requests: Any) -> dict[str, Any]:
-        geometry, deployment, profile, _ = self.inputs
-        dtype, row = latent_row_elements(geometry, deployment, profile)
+        geometry, deployment, _, _ = self.rank
+        dtype, row = latent_row_elements(self.rank)
         return {
             "size": self.sizes.tokens,
             "page_size": deployment.page_size,
@@ -198,7 +188,7 @@ class EnginePools:
         }
 
     def _token_pool(self, torch: Any, requests: Any) -> Any:
-        geometry, deployment, _, stage = self.inputs
+        geometry, deployment, _, stage = self.rank
         full = [layer for layer in geometry.full_attention_layers if layer in stage]
         pool = _import("sglang.srt.mem_cache.memory_pool").HybridLinearKVPool
         return pool(
@@ -215,9 +205,8 @@ class EnginePools:
         )
 
     def _draft_pool(self, torch: Any, requests: Any) -> Any:
-        geometry, deployment, _, stage = self.inputs
         pool = _import("sglang.srt.mem_cache.memory_pool").DSATokenToKVPool
-        layers = counts.draft_layers(geometry, deployment, stage)
+        layers = counts.draft_layers(self.rank)
         return pool(layer_num=layers, **self._cache_arguments(torch, requests))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from setups import one_rank
 
 from glm_kvplan.answers.contexts import Contexts, contexts, parse_contexts, read_histogram
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -82,7 +83,7 @@ AS_FLAG: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 def starts(setup: Setup, **changes: Any) -> bool:
     deployment = replace(setup.deployment, **changes)
-    return attempt(GEOMETRY, deployment, setup.profile, *setup.memory(deployment)).failure is None
+    return attempt(one_rank(deployment, setup.profile), *setup.memory(deployment)).failure is None
 
 
 @pytest.mark.parametrize("release", ["0.5.21", "0.5.23"])
@@ -96,9 +97,9 @@ def test_every_remedy_starts_the_engine(name: str, release: str) -> None:
     assert found
     for flag, value in found.items():
         if flag == "available_gib":
-            assert attempt(GEOMETRY, setup.deployment, setup.profile, 177.0, float(value)).failure is None
+            assert attempt(one_rank(setup.deployment, setup.profile), 177.0, float(value)).failure is None
             less = float(value) - 1 / 1024
-            assert attempt(GEOMETRY, setup.deployment, setup.profile, 177.0, less).failure is not None
+            assert attempt(one_rank(setup.deployment, setup.profile), 177.0, less).failure is not None
         else:
             assert starts(setup, **AS_FLAG.get(flag, lambda value, flag=flag: {flag: value})(value)), flag
 
@@ -164,7 +165,7 @@ def price_of(setup: Setup, knob: str) -> Price:
 
 def test_prices_are_differences_of_two_solutions() -> None:
     setup = setup_of(MTP)
-    base = attempt(GEOMETRY, MTP, setup.profile, 177.0, 126.0)
+    base = attempt(one_rank(MTP, setup.profile), 177.0, 126.0)
     for price, changes in (
         (price_of(setup, "mem_fraction_static"), {"mem_fraction_static": 0.82225}),
         (price_of(setup, "max_running_requests"), {"max_running_requests": 49}),
@@ -172,7 +173,7 @@ def test_prices_are_differences_of_two_solutions() -> None:
         (price_of(setup, "mamba_ssm_dtype"), {"mamba_ssm_dtype": "bfloat16"}),
         (price_of(setup, "enable_linear_replayssm_spec"), {"enable_linear_replayssm_spec": True}),
     ):
-        other = attempt(GEOMETRY, replace(MTP, **changes), setup.profile, 177.0, 126.0)
+        other = attempt(one_rank(replace(MTP, **changes), setup.profile), 177.0, 126.0)
         assert price.tokens == other.tokens - base.tokens
         assert price.slots == other.state_slots - base.state_slots
         assert price.requests == other.running_requests - base.running_requests
@@ -202,7 +203,7 @@ def test_layout_prices_need_the_resolver() -> None:
     doubled = replace(PLAIN, tp_size=8, linear_attn_tp_size=8)
     setup = replace(setup_of(PLAIN), resolve_with=lambda **changes: doubled if "tp_size" in changes else PLAIN)
     price = price_of(setup, "tp_size")
-    base = attempt(GEOMETRY, PLAIN, setup.profile, 177.0, 126.0)
+    base = attempt(one_rank(PLAIN, setup.profile), 177.0, 126.0)
     assert price.slots == pytest.approx(base.state_slots, abs=2)  # half the bytes a slot, so twice as many
 
 
@@ -336,7 +337,7 @@ def test_advice_is_never_worse_than_the_default_split() -> None:
         flags = dict(advice.flags)
         flags["chunked_prefill_size"] //= setup.deployment.attn_dp_size
         deployment = replace(setup.deployment, **flags)
-        again = attempt(GEOMETRY, deployment, setup.profile, *setup.memory(deployment))
+        again = attempt(one_rank(deployment, setup.profile), *setup.memory(deployment))
         assert again.sizes == (advice.solution.sizes if advice.solution else None)
         assert again.tokens == flags["max_total_tokens"]
         assert served(demand, deployment, again.sizes).requests == advice.served.requests
@@ -440,7 +441,7 @@ def test_advice_on_resolved_flags_can_be_pasted(engine: str, flags: dict[str, An
         advice = advise(setup, demand, nearest=3)
         assert advice.served.requests >= default_split(setup, demand).requests
         pasted = plan({**flags, **advice.flags}, gpu="h200", engine=engine).deployment
-        solution = attempt(GEOMETRY, pasted, resolved.profile, *memory(pasted))
+        solution = attempt(one_rank(pasted, resolved.profile), *memory(pasted))
         assert advice.solution is not None and solution.sizes == advice.solution.sizes
         assert served(demand, pasted, solution.sizes).requests == advice.served.requests
         assert pasted.mem_fraction_static == advice.flags["mem_fraction_static"]

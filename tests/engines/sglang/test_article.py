@@ -13,6 +13,7 @@ from glm_kvplan.engines.sglang.components import compress_tail, kda_state
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components.host_pools import HostPool
 from glm_kvplan.engines.sglang.components.latent_kv import row_bytes
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.host_sizes import host_pools
 
 ARTICLE = tomllib.loads((DATA / "article.toml").read_text(encoding="utf-8"))["number"]
@@ -67,7 +68,7 @@ def tensor(name: str, **flags: object) -> kv.TensorSpec:
 def host(**flags: object) -> dict[str, HostPool]:
     plan = deployed(enable_hierarchical_cache=True, **flags)
     sizes = kv.PoolSizes(CONTEXT_128K, 40, 8)
-    return {pool.name: pool for pool in host_pools(plan.geometry, plan.deployment, plan.profile, sizes).pools}
+    return {pool.name: pool for pool in host_pools(rank_of(plan), sizes).pools}
 
 
 GEOMETRY = kv.plan().geometry

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.pool_units import effective_state_slots, request_rows
@@ -12,6 +13,7 @@ from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.sglang.sizing.rank_pools import granted
 from glm_kvplan.engines.tensor import TensorSpec, device_bytes
@@ -41,13 +43,13 @@ B200_SIZES = PoolSizes(tokens=8_563_520, state_slots=706, running_requests=48)
 def named(deployment: Deployment, release: str, sizes: PoolSizes) -> dict[str, TensorSpec]:
     profile = load_profile(release)
     deployment = replace(deployment, page_size=page_size(GEOMETRY, profile))
-    return {spec.name: spec for spec in tensor_specs(GEOMETRY, deployment, profile, sizes)}
+    return {spec.name: spec for spec in tensor_specs(one_rank(deployment, profile), sizes)}
 
 
 def explain(deployment: Deployment, release: str, sizes: PoolSizes) -> tuple[Attribution, dict[str, int]]:
     profile = load_profile(release)
     deployment = replace(deployment, page_size=page_size(GEOMETRY, profile))
-    found = attribution(GEOMETRY, deployment, profile, sizes)
+    found = attribution(one_rank(deployment, profile), sizes)
     assert found.rest == 0
     return found, {part.name: part.nbytes for part in found.parts}
 
@@ -222,7 +224,7 @@ def test_every_byte_of_any_deployment_is_explained(
     deployment = replace(deployment, page_size=page)
     sizes = sizes._replace(tokens=sizes.tokens * page)
     stage = data.draw(st.sampled_from(pipeline_stages(geometry.num_hidden_layers, deployment.pp_size)))
-    found = attribution(geometry, deployment, profile, sizes, stage)
+    found = attribution(Rank(geometry, deployment, profile, stage), sizes)
     assert found.rest == 0
-    assert found.allocated == device_bytes(tensor_specs(geometry, deployment, profile, sizes, stage))
+    assert found.allocated == device_bytes(tensor_specs(Rank(geometry, deployment, profile, stage), sizes))
     assert all(part.nbytes for part in found.parts)

@@ -11,7 +11,7 @@ from boots import FRAC80, LOGS, SECRETS, boots_of, facts, plain_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glm_kvplan.engines.sglang.boot_log.boot import Rank, logged_memory
+from glm_kvplan.engines.sglang.boot_log.boot import LogRank, logged_memory
 from glm_kvplan.engines.sglang.boot_log.lines import SHAPES
 from glm_kvplan.engines.sglang.boot_log.log_releases import possible
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
@@ -22,7 +22,7 @@ EXPECTED = boots_of(FRAC80)[0]
 
 
 def test_everything_a_boot_says() -> None:
-    assert sorted(EXPECTED.ranks) == [Rank(tp=number) for number in range(4)]
+    assert sorted(EXPECTED.ranks) == [LogRank(tp=number) for number in range(4)]
     memory = logged_memory(EXPECTED)
     assert memory is not None
     assert memory == (176.25, 127.68, 44.76, 3.81)

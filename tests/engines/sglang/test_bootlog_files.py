@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from boots import FRAC80, LOGS, boots_of, facts, plain_lines
 
-from glm_kvplan.engines.sglang.boot_log.boot import Rank
+from glm_kvplan.engines.sglang.boot_log.boot import LogRank
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.stream import read_file
 from glm_kvplan.errors import InputError
@@ -126,4 +126,4 @@ def test_ranks_and_repeats_are_bounded() -> None:
     line = "[2026-05-14 08:11:02 DP{0} TP{0}] Load weight begin. avail mem=1.00 GB"
     boot = read_log([line.format(number) for number in range(6000)] + [line.format(0)] * 50)[0]
     assert len(boot.ranks) == 4096
-    assert len(boot.ranks[Rank()]["load_begin"]) == 8
+    assert len(boot.ranks[LogRank()]["load_begin"]) == 8

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
@@ -46,7 +47,7 @@ PROFILE = load_profile("0.5.21")
 )
 def test_values_that_cannot_be(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
-        costs(GEOMETRY, Deployment(**fields), PROFILE)
+        costs(one_rank(Deployment(**fields), PROFILE))
     assert str(caught.value) == words
 
 
@@ -67,7 +68,7 @@ def test_values_that_cannot_be(fields: dict[str, Any], words: str) -> None:
     ],
 )
 def test_values_that_just_can_be(fields: dict[str, Any]) -> None:
-    assert costs(GEOMETRY, Deployment(**fields), PROFILE).slot_bytes == 34 * (147_456 + 4_194_304)
+    assert costs(one_rank(Deployment(**fields), PROFILE)).slot_bytes == 34 * (147_456 + 4_194_304)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +83,10 @@ def test_values_that_just_can_be(fields: dict[str, Any]) -> None:
 def test_the_lazy_strategy_needs_the_overlap_schedule(fields: dict[str, Any], refused: bool) -> None:
     deployment = Deployment(**{"mamba_radix_cache_strategy": "extra_buffer_lazy", **fields})
     if not refused:
-        assert costs(GEOMETRY, deployment, PROFILE).slots_per_request in (1, 4)
+        assert costs(one_rank(deployment, PROFILE)).slots_per_request in (1, 4)
         return
     with pytest.raises(SizingError) as caught:
-        costs(GEOMETRY, deployment, PROFILE)
+        costs(one_rank(deployment, PROFILE))
     assert (caught.value.kind, caught.value.source) == (
         "lazy_needs_overlap",
         "mem_cache/kv_cache_configurator.py:2250-2253 at 0.5.21",

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from paths import DATA
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile
+from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.host_fit import bytes_by_host, ranks_by_host
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, host_pools, ranks_per_host, stage_plans
 from glm_kvplan.errors import RefusedError
@@ -57,13 +59,10 @@ def profile_of(record: dict[str, Any]) -> EngineProfile:
 def plan_of(record: dict[str, Any]) -> HostPlan:
     given = record["inputs"]
     return host_pools(
-        GEOMETRY,
-        deployment_of(record),
-        profile_of(record),
+        Rank(GEOMETRY, deployment_of(record), profile_of(record), range(*given["stage_layers"])),
         PoolSizes(given["tokens"], given["state_slots"], given["max_running_requests"]),
         host_available_bytes=given["host_available_bytes"],
-        ranks=given["world_size"],
-        stage=range(*given["stage_layers"]),
+        local_ranks=given["world_size"],
     )
 
 
@@ -149,7 +148,7 @@ def test_example_a(
     per_node: str,
 ) -> None:
     deployment = replace(H200_TP8_DP8, page_size=page)
-    plans = stage_plans(GEOMETRY, deployment, load_profile(release), sizes)
+    plans = stage_plans(ranks(one_rank(deployment, load_profile(release))), sizes)
     assert {pool.name: (pool.units, pool.nbytes) for pool in plans[0].pools} == pools
     assert f"{plans[0].nbytes / 1e9:.2f}" == per_rank
     assert [f"{nbytes / 1e9:.1f}" for nbytes in bytes_by_host(plans, deployment)] == [per_node]
@@ -157,23 +156,23 @@ def test_example_a(
 
 def test_staging_buffers() -> None:
     """25 MB at page 64, 100 MB and the index's at page 256; none where pages are copied directly."""
-    plan = host_pools(GEOMETRY, B200_TP4_MTP, load_profile("0.5.21"), B200_SIZES)
+    plan = host_pools(one_rank(B200_TP4_MTP, load_profile("0.5.21")), B200_SIZES)
     assert [pool.staging_bytes for pool in plan.pools] == [64 * 64 * 12 * 512, 0] == [25_165_824, 0]
     wide = replace(B200_TP4_MTP, page_size=256)
-    plan = host_pools(GEOMETRY, wide, load_profile("0.5.22"), B200_SIZES)
+    plan = host_pools(one_rank(wide, load_profile("0.5.22")), B200_SIZES)
     assert [pool.staging_bytes for pool in plan.pools] == [100_663_296, 0, 64 * 12 * 8448]
     direct = replace(wide, hicache_mem_layout="page_first_direct", hicache_io_backend="direct")
-    assert host_pools(GEOMETRY, direct, load_profile("0.5.22"), B200_SIZES).staging_bytes == 0
+    assert host_pools(one_rank(direct, load_profile("0.5.22")), B200_SIZES).staging_bytes == 0
 
 
 def test_kv_split_starts_in_one_release() -> None:
     """Index keys then lie beside the latent rows, 128 elements a token and layer (pool_host/mla.py at 0.5.21)."""
     split = replace(B200_TP4_MTP, hicache_mem_layout="page_first_kv_split")
-    plan = host_pools(GEOMETRY, split, load_profile("0.5.21"), B200_SIZES)
+    plan = host_pools(one_rank(split, load_profile("0.5.21")), B200_SIZES)
     assert (plan.pools[0].row_bytes, plan.staging_bytes) == (512 + 128, 0)
     for release in ("0.5.20", "0.5.22", "0.5.23"):
         with pytest.raises(RefusedError, match="page_first"):
-            host_pools(GEOMETRY, split, load_profile(release), B200_SIZES)
+            host_pools(one_rank(split, load_profile(release)), B200_SIZES)
 
 
 def test_stages_agree_on_an_explicit_size() -> None:
@@ -181,7 +180,7 @@ def test_stages_agree_on_an_explicit_size() -> None:
     record = next(r for r in RECORDS if r["kind"] == "pp" and r["inputs"]["hicache_size"] and "0.5.21" in r["engine"])
     deployment = replace(deployment_of(record), hicache_size=32)
     sizes = PoolSizes(2_076_160, 159, 31)
-    plans = stage_plans(GEOMETRY, deployment, load_profile("0.5.21"), sizes)
+    plans = stage_plans(ranks(one_rank(deployment, load_profile("0.5.21"))), sizes)
     assert [plan.pools[0].units for plan in plans] == [7_614_464, 7_614_464]
     assert [plan.pools[1].units for plan in plans] == [467, 467]
 
@@ -208,7 +207,7 @@ def test_automatic_pools_are_booked_one_after_another() -> None:
     automatic = Deployment(kv_layout="fp8_raw", enable_hierarchical_cache=True, hicache_host_memory_fraction=0.8)
     available = 10 * GIB + -(-budget * 5 // 4)
     with pytest.raises(RefusedError, match="mamba pool"):
-        host_pools(GEOMETRY, automatic, profile, sizes, host_available_bytes=available)
+        host_pools(one_rank(automatic, profile), sizes, host_available_bytes=available)
     explicit = replace(automatic, hicache_ratio=0.5, hicache_host_memory_fraction=None)
-    plan = host_pools(GEOMETRY, explicit, profile, sizes, host_available_bytes=10 * GIB + budget)
+    plan = host_pools(one_rank(explicit, profile), sizes, host_available_bytes=10 * GIB + budget)
     assert [pool.nbytes for pool in plan.pools] == [half_kv, state]

@@ -5,12 +5,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.host_pools import HostPool, state_pool
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.host_answer import host_given
 from glm_kvplan.engines.sglang.sizing.host_coverage import Balance, balance, coverage
 from glm_kvplan.engines.sglang.sizing.host_devices import DevicePools, device_pools
@@ -36,7 +38,7 @@ GEOMETRY = bundled_geometry()
 PROFILE = load_profile("0.5.21")
 PLAIN = Deployment(tp_size=4, linear_attn_tp_size=4, kv_layout="fp8_raw", enable_hierarchical_cache=True)
 SIZES = PoolSizes(64_000, 100, 16)
-DEVICES = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES)
+DEVICES = device_pools(one_rank(PLAIN, PROFILE), SIZES)
 ROW, SLOT = 11 * 512, 34 * (36_864 + 1_048_576)  # bytes of a token and of a slot, all layers
 
 
@@ -59,16 +61,16 @@ def test_a_ratio_is_the_engines_own_only_where_nothing_was_typed() -> None:
     assert not sized_automatically(replace(untyped, hicache_size=1), PROFILE)
     assert not sized_automatically(PLAIN, PROFILE)
     assert not sized_automatically(untyped, load_profile("0.5.20"))
-    assert plan_ratio(GEOMETRY, PLAIN, PROFILE, [DEVICES], 1.0)[0].sizing == "ratio"
-    lower = host_pools(GEOMETRY, replace(untyped, hicache_ratio=1.5), PROFILE, SIZES, host_available_bytes=4096 * GIB)
+    assert plan_ratio(ranks(one_rank(PLAIN, PROFILE)), [DEVICES], 1.0)[0].sizing == "ratio"
+    lower = host_pools(one_rank(replace(untyped, hicache_ratio=1.5), PROFILE), SIZES, host_available_bytes=4096 * GIB)
     assert (lower.sizing, lower.ratio) == ("automatic", 1.5)
     with pytest.raises(RefusedError, match="no host memory is left"):
         none = replace(untyped, hicache_host_memory_fraction=0.0)
-        host_pools(GEOMETRY, none, PROFILE, SIZES, host_available_bytes=4096 * GIB)
+        host_pools(one_rank(none, PROFILE), SIZES, host_available_bytes=4096 * GIB)
 
 
 def test_pools_just_within_their_budget() -> None:
-    plan = host_pools(GEOMETRY, PLAIN, PROFILE, SIZES)
+    plan = host_pools(one_rank(PLAIN, PROFILE), SIZES)
     kv, state = (pool.nbytes for pool in plan.pools)
     assert (kv, state) == ((128_000 + 64) * ROW, 201 * SLOT)
     assert plan.pool("kv") is plan.pools[0] and plan.pool("mamba") is plan.pools[1] and plan.pool("indexer") is None
@@ -79,34 +81,34 @@ def test_pools_just_within_their_budget() -> None:
     together = plan._replace(sizing="automatic", budget_bytes=kv + state)
     assert first_over_budget(together) is None
     assert first_over_budget(together._replace(budget_bytes=kv + state - 1)) == (plan.pools[1], state - 1)
-    host_pools(GEOMETRY, PLAIN, PROFILE, SIZES, host_available_bytes=10 * GIB + 8 * state, ranks=8)
+    host_pools(one_rank(PLAIN, PROFILE), SIZES, host_available_bytes=10 * GIB + 8 * state, local_ranks=8)
     with pytest.raises(RefusedError, match=f"mamba pool asks for {state:,} B .* may claim {state - 1:,} B"):
-        host_pools(GEOMETRY, PLAIN, PROFILE, SIZES, host_available_bytes=10 * GIB + 8 * state - 1, ranks=8)
+        host_pools(one_rank(PLAIN, PROFILE), SIZES, host_available_bytes=10 * GIB + 8 * state - 1, local_ranks=8)
 
 
 def test_a_size_is_floored_to_whole_units() -> None:
     """GB are 10**9 bytes; counts are the exact floors of the two shares (here far beyond any machine)."""
     devices = DEVICES._replace(kv_bytes=1, state_bytes=1)
-    plan = plan_size(GEOMETRY, PLAIN, PROFILE, [devices], 2 * 10**9)[0]
+    plan = plan_size(ranks(one_rank(PLAIN, PROFILE)), [devices], 2 * 10**9)[0]
     tokens, slots = Fraction(10**18) // ROW, Fraction(10**18) // SLOT
     assert (plan.pools[0].pages, plan.pools[1].pages) == (tokens // 64 + 1, slots + 1)
     assert (plan.sizing, plan.ratio, plan.split) == ("size", None, (10.0**9, 10.0**9))
     for bare in (DEVICES._replace(kv_layers=0), DEVICES._replace(state_layers=0)):
         with pytest.raises(RefusedError, match="without KV or without state"):
-            plan_size(GEOMETRY, PLAIN, PROFILE, [bare], 10)
+            plan_size(ranks(one_rank(PLAIN, PROFILE)), [bare], 10)
 
 
 def test_device_pools_of_all_layers_and_of_stages_without_a_kind() -> None:
-    whole = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES)
+    whole = device_pools(one_rank(PLAIN, PROFILE), SIZES)
     assert all(type(value) is int for value in whole)
     assert (whole.kv_layers, whole.index_layers, whole.state_layers) == (11, 11, 34)
     assert (whole.layer_state_bytes, whole.state_bytes) == (36_864 + 1_048_576, 101 * SLOT)
     assert whole.kv_bytes == (64_000 + 64) * ROW + 1001 * 11 * 8448
     assert whole.draft_bytes == whole.ring_bytes == 0
-    assert device_pools(GEOMETRY, PLAIN, PROFILE, PoolSizes(64, 1, 1)).ring_bytes == 0
-    states = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES, range(3))
+    assert device_pools(one_rank(PLAIN, PROFILE), PoolSizes(64, 1, 1)).ring_bytes == 0
+    states = device_pools(Rank(GEOMETRY, PLAIN, PROFILE, range(3)), SIZES)
     assert (states.kv_layers, states.kv_bytes, states.state_bytes) == (0, 0, 3 * 101 * (36_864 + 1_048_576))
-    rows = device_pools(GEOMETRY, PLAIN, PROFILE, SIZES, range(3, 4))
+    rows = device_pools(Rank(GEOMETRY, PLAIN, PROFILE, range(3, 4)), SIZES)
     assert (rows.kv_layers, rows.state_layers, rows.layer_state_bytes, rows.state_bytes) == (1, 0, 0, 0)
     assert rows.kv_bytes == (64_000 + 64) * 512 + 1001 * 8448
 
@@ -116,8 +118,8 @@ def test_rings_of_one_slot() -> None:
         PLAIN, speculative_algorithm="EAGLE", speculative_num_draft_tokens=4, max_draft_tokens=4,
         enable_linear_replayssm_spec=True,
     )  # fmt: skip
-    held = [spec for spec in tensor_specs(GEOMETRY, rings, PROFILE, SIZES) if spec.name.startswith("replayssm_")]
-    found = device_pools(GEOMETRY, rings, PROFILE, SIZES)
+    held = [spec for spec in tensor_specs(one_rank(rings, PROFILE), SIZES) if spec.name.startswith("replayssm_")]
+    found = device_pools(one_rank(rings, PROFILE), SIZES)
     assert len(held) > 1 and found.ring_bytes * 101 == sum(spec.nbytes for spec in held)
     assert type(found.ring_bytes) is int
 
@@ -126,7 +128,7 @@ def test_rings_of_one_slot() -> None:
 
 
 def fit(deployment: Deployment, release: str = "0.5.21", **memory: int) -> HostFit:
-    return host_fit(GEOMETRY, deployment, load_profile(release), SIZES, **memory)
+    return host_fit(ranks(one_rank(deployment, load_profile(release))), SIZES, **memory)
 
 
 def test_ranks_that_do_not_divide_go_to_the_last_host() -> None:
@@ -267,11 +269,11 @@ def hazards(
     deployment: Deployment, release: str = "0.5.21", prefix: int | None = None, **given: Any
 ) -> dict[str, Hazard]:
     profile = load_profile(release)
-    plans = stage_plans(GEOMETRY, deployment, profile, SIZES)
+    plans = stage_plans(ranks(one_rank(deployment, profile)), SIZES)
     budget = given.pop("budget", None)
     plans = tuple(plan._replace(budget_bytes=budget) for plan in plans)
     covered = None if prefix is None else coverage(plans[0], prefix)
-    found = host_hazards(GEOMETRY, deployment, profile, plans, coverage=covered, **given)
+    found = host_hazards(one_rank(deployment, profile), plans, coverage=covered, **given)
     assert all(hazard.source and hazard.message for hazard in found)
     return {hazard.kind: hazard for hazard in found}
 
@@ -312,14 +314,14 @@ def test_hazards_of_memory() -> None:
     assert "size_is_per_rank" not in hazards(replace(PLAIN, tp_size=1, hicache_size=10))
     two = replace(PLAIN, tp_size=2, hicache_size=1)
     size = hazards(two)["size_is_per_rank"]
-    total = 2 * stage_plans(GEOMETRY, two, PROFILE, SIZES)[0].nbytes
+    total = 2 * stage_plans(ranks(one_rank(two, PROFILE)), SIZES)[0].nbytes
     assert size.nbytes == total and f"1 is GB a rank, not a host: 2 ranks take {total / 10**9:.1f} GB" in size.message
     kv, state = (128_000 + 64) * ROW, 201 * SLOT
     assert "pools_checked_alone" not in hazards(PLAIN, budget=kv + state)
     alone = hazards(PLAIN, budget=kv + state - 1)["pools_checked_alone"]
     assert alone.nbytes == 4 * (kv + state)
-    booked = host_pools(GEOMETRY, PLAIN, PROFILE, SIZES)._replace(budget_bytes=kv + state - 1, sizing="automatic")
-    kinds = [hazard.kind for hazard in host_hazards(GEOMETRY, PLAIN, PROFILE, (booked,))]
+    booked = host_pools(one_rank(PLAIN, PROFILE), SIZES)._replace(budget_bytes=kv + state - 1, sizing="automatic")
+    kinds = [hazard.kind for hazard in host_hazards(one_rank(PLAIN, PROFILE), (booked,))]
     assert "pools_checked_alone" not in kinds  # by the automatic rule pools are booked one after another
     assert f"the largest asks for {state / 10**9:.1f} GB" in alone.message
     assert hazards(PLAIN, "0.5.20", pod_bytes=GIB)["pod_limit_unseen"].nbytes == 4 * (kv + state)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from setups import one_rank
 from test_host import B200_SIZES, B200_TP4_MTP
 
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
@@ -14,6 +15,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, releases
+from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.host_coverage import balance, coverage
 from glm_kvplan.engines.sglang.sizing.host_fit import host_fit
 from glm_kvplan.engines.sglang.sizing.host_hazards import host_hazards
@@ -32,14 +34,14 @@ def dynamo() -> Deployment:
 
 def test_a_size_per_rank_against_a_pod() -> None:
     profile = load_profile("0.5.21")
-    fit = host_fit(GEOMETRY, dynamo(), profile, B200_SIZES, host_bytes=2048 * GIB, pod_bytes=256 * GIB)
+    fit = host_fit(ranks(one_rank(dynamo(), profile)), B200_SIZES, host_bytes=2048 * GIB, pod_bytes=256 * GIB)
     assert not fit.fits
     assert fit.spare_bytes == 246 * GIB - fit.host_bytes[0] < -135 * 10**9
     # The engine's own check reads the pod and each pool of some 50 GB fits (256 - 10) GiB / 4 = 66 GB: it would start.
     assert fit.refused is None
     # 246 GiB for four ranks are 66.04 GB a rank.
     assert fit.largest_size == 66
-    kinds = [hazard.kind for hazard in host_hazards(GEOMETRY, dynamo(), profile, fit.plans, pod_bytes=256 * GIB)]
+    kinds = [hazard.kind for hazard in host_hazards(one_rank(dynamo(), profile), fit.plans, pod_bytes=256 * GIB)]
     assert kinds == ["index_not_backed_up", "size_is_per_rank", "pools_checked_alone"]
 
 
@@ -60,9 +62,9 @@ def test_largest_is_the_last_that_fits(release: str, gib: int, drafts: bool, ran
     sizes = PoolSizes(256 * 4000, 100, 16)
 
     def fits(**changes: Any) -> bool:
-        return host_fit(GEOMETRY, replace(base, **changes), profile, sizes, host_bytes=gib * GIB).fits
+        return host_fit((one_rank(replace(base, **changes), profile),), sizes, host_bytes=gib * GIB).fits
 
-    fit = host_fit(GEOMETRY, base, profile, sizes, host_bytes=gib * GIB)
+    fit = host_fit((one_rank(base, profile),), sizes, host_bytes=gib * GIB)
     step = 0 if fit.largest_ratio is None else round(fit.largest_ratio * 1000)
     assert step == 0 or fits(hicache_ratio=step / 1000)
     assert not fits(hicache_ratio=(step + 1) / 1000)
@@ -73,13 +75,13 @@ def test_largest_is_the_last_that_fits(release: str, gib: int, drafts: bool, ran
 
 def test_coverage_of_the_state_tier() -> None:
     """1,413 states for 267,611 pages: at 155 pages a prefix the KV tier holds 1,726 prefixes, 82 % of them usable."""
-    plan = host_pools(GEOMETRY, B200_TP4_MTP, load_profile("0.5.21"), B200_SIZES)
+    plan = host_pools(one_rank(B200_TP4_MTP, load_profile("0.5.21")), B200_SIZES)
     short = coverage(plan, 155 * 64)
     assert (short.kv_prefixes, short.state_prefixes, short.usable_prefixes) == (1726, 1413, 1413)
     assert round(short.fraction, 2) == 0.82
     assert short.stranded_kv_bytes == (1726 - 1413) * 155 * 64 * 12 * 512
     assert short.stranded_state_bytes == 0
-    hazard = host_hazards(GEOMETRY, B200_TP4_MTP, load_profile("0.5.21"), (plan,), coverage=short)[1]
+    hazard = host_hazards(one_rank(B200_TP4_MTP, load_profile("0.5.21")), (plan,), coverage=short)[1]
     assert hazard.kind == "state_tier_short" and "82%" in hazard.message
     long = coverage(plan, 200_000)
     assert long.fraction == 1 and long.stranded_kv_bytes == 0
@@ -96,13 +98,13 @@ def test_balance_levels_the_tiers(changes: dict[str, Any], prefix: int, release:
     """With the suggested slots, and the tokens the device then has left, both tiers hold the same prefixes to 1 %."""
     profile = load_profile(release)
     deployment = replace(B200_TP4_MTP, page_size=256 if profile.host_index_pool else 64, **changes)
-    plan = host_pools(GEOMETRY, deployment, profile, B200_SIZES)
+    plan = host_pools(one_rank(deployment, profile), B200_SIZES)
     found = balance(plan, deployment, prefix)
     slot = plan.pools[1].bytes_per_unit
     token = (plan.devices.kv_bytes + plan.devices.draft_bytes) // (B200_SIZES.tokens + deployment.page_size)
     tokens = B200_SIZES.tokens + (B200_SIZES.state_slots - found.state_slots) * slot // token
     moved = B200_SIZES._replace(tokens=tokens // 256 * 256, state_slots=found.state_slots)
-    level = coverage(host_pools(GEOMETRY, deployment, profile, moved), prefix)
+    level = coverage(host_pools(one_rank(deployment, profile), moved), prefix)
     assert abs(level.kv_prefixes - level.state_prefixes) <= max(2, level.kv_prefixes // 100)
     assert found.max_mamba_cache_size == found.state_slots
     assert found.prefixes > coverage(plan, prefix).usable_prefixes
@@ -120,7 +122,7 @@ def test_decode_overrun() -> None:
         mamba_radix_cache_strategy="auto",
         enable_hierarchical_cache=False,
     )
-    overrun = decode_overrun(GEOMETRY, deployment, load_profile("0.5.21"), PoolSizes(2_076_160, 31, 31))
+    overrun = decode_overrun(one_rank(deployment, load_profile("0.5.21")), PoolSizes(2_076_160, 31, 31))
     assert overrun is not None
     assert (overrun.slots, overrun.budgeted_slots, overrun.slot_factor) == (93, 31, 3.0)
     assert (overrun.prealloc_requests, overrun.request_rows) == (62, 94)
@@ -133,18 +135,18 @@ def test_decode_overrun() -> None:
     assert parts["compress_tail_k"] == 11 * 62 * 8 * 128 * 2
     assert overrun.nbytes == sum(parts.values())
     plain = replace(deployment, disaggregation_mode="prefill", disaggregation_decode_extra_slots=0)
-    assert decode_overrun(GEOMETRY, plain, load_profile("0.5.21"), PoolSizes(2_076_160, 31, 31)) is None
+    assert decode_overrun(one_rank(plain, load_profile("0.5.21")), PoolSizes(2_076_160, 31, 31)) is None
 
 
 def test_scales_have_no_host_copy_before_0_5_22() -> None:
     scaled = replace(B200_TP4_MTP, kv_layout="fp8_scaled")
-    old = host_pools(GEOMETRY, scaled, load_profile("0.5.21"), B200_SIZES)
-    hazard = host_hazards(GEOMETRY, scaled, load_profile("0.5.21"), (old,))[0]
+    old = host_pools(one_rank(scaled, load_profile("0.5.21")), B200_SIZES)
+    hazard = host_hazards(one_rank(scaled, load_profile("0.5.21")), (old,))[0]
     assert hazard.kind == "scales_lost" and "528 B" in hazard.message and "512 B" in hazard.message
     assert hazard.nbytes == old.pools[0].units * 12 * 16
     new = replace(scaled, page_size=256)
-    plan = host_pools(GEOMETRY, new, load_profile("0.5.22"), B200_SIZES)
-    assert not host_hazards(GEOMETRY, new, load_profile("0.5.22"), (plan,))
+    plan = host_pools(one_rank(new, load_profile("0.5.22")), B200_SIZES)
+    assert not host_hazards(one_rank(new, load_profile("0.5.22")), (plan,))
     assert plan.pools[0].row_bytes == 528
 
 
@@ -184,5 +186,5 @@ def test_the_map_names_every_large_tensor(changes: dict[str, Any]) -> None:
     deployment, profile = replace(B200_TP4_MTP, **changes), load_profile("0.5.21")
     named = [name for place in locations(deployment, profile) for name in place.tensors]
     assert len(named) == len(set(named))
-    allocated = {spec.name for spec in tensor_specs(GEOMETRY, deployment, profile, B200_SIZES) if spec.nbytes > 1 << 16}
+    allocated = {spec.name for spec in tensor_specs(one_rank(deployment, profile), B200_SIZES) if spec.nbytes > 1 << 16}
     assert allocated - set(named) <= {"token_allocator.free_pages"}

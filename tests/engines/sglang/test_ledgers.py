@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from setups import one_rank
 
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components import compress_tail, latent_kv
@@ -107,7 +108,7 @@ def test_host_rows(release: str, mem_layout: str, layout: latent_kv.KvLayout, ch
     profile = load_profile(release)
     page = page_size(GEOMETRY, profile)
     deployment = Deployment(page_size=page, kv_layout=layout, hicache_mem_layout=mem_layout)
-    pool = host.kv_pool(GEOMETRY, deployment, profile, 12, 100 * page)
+    pool = host.kv_pool(one_rank(deployment, profile), 12, 100 * page)
     assert (pool.name, pool.pages, pool.units, pool.layers) == ("kv", 101, 101 * page, 12)
     assert (pool.row_bytes, pool.requested_bytes) == (checked, 101 * page * 12 * checked)
     assert (pool.nbytes, pool.ledger.total) == (101 * page * 12 * allocated,) * 2
@@ -123,8 +124,8 @@ def test_host_states_and_index() -> None:
     states = host.state_pool(34, 1_085_440, 318)
     assert (states.units, states.nbytes, states.requested_bytes) == (319, 319 * 34 * 1_085_440, 319 * 34 * 1_085_440)
     assert states.ledger.account[:3] == ("host_mamba", "Host KDA state", "state slot")
-    kv = host.kv_pool(GEOMETRY, deployment, profile, 12, 20 * page)
-    index = host.index_pool(GEOMETRY, deployment, profile, 12, kv)
+    kv = host.kv_pool(one_rank(deployment, profile), 12, 20 * page)
+    index = host.index_pool(one_rank(deployment, profile), 12, kv)
     assert (index.pages, index.row_bytes, index.bytes_per_unit) == (21, 33, 33 * 12)
     assert index.requested_bytes == 21 * 12 * 8448
     assert (index.nbytes, index.staging_bytes) == (22 * 12 * 8448, 22 * 12 * 8448)  # 64 pages at the most

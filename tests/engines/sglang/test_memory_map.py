@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import DATA
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
@@ -84,7 +85,7 @@ def given_budget(name: str) -> MemoryBudget:
 
 def case_map(name: str, release: str = "0.5.20") -> MemoryMap:
     sizes = printed_sizes(name)
-    return memory_map(GEOMETRY, launched(name), load_profile(release), sizes, given_budget(name))
+    return memory_map(one_rank(launched(name), load_profile(release)), sizes, given_budget(name))
 
 
 @pytest.mark.parametrize("name", B200_CASES)
@@ -97,7 +98,7 @@ def test_free_after_the_pools_as_printed(name: str) -> None:
 def test_solved_from_the_printed_memory(name: str) -> None:
     printed, budget = printed_sizes(name), given_budget(name)
     profile = load_profile("0.5.20")
-    solved = attempt(GEOMETRY, launched(name), profile, budget.pre_gib, budget.available_gib)
+    solved = attempt(one_rank(launched(name), profile), budget.pre_gib, budget.available_gib)
     assert abs(solved.state_slots - printed.state_slots) <= 1
     assert solved.tokens == pytest.approx(printed.tokens, rel=0.0025)
     assert solved.running_requests == printed.running_requests
@@ -119,9 +120,9 @@ def test_segments_add_up_and_hold_every_pool_byte(name: str, release: str) -> No
     deployment, profile, sizes = launched(name), load_profile(release), printed_sizes(name)
     sizes = sizes._replace(tokens=sizes.tokens // 256 * 256)
     deployment = replace(deployment, page_size=256 if profile.page_size_times_index_kpool else 64)
-    found = memory_map(GEOMETRY, deployment, profile, sizes, given_budget(name))
+    found = memory_map(one_rank(deployment, profile), sizes, given_budget(name))
     assert sum(segment.nbytes for segment in found.segments) == found.total
-    assert found.pools == device_bytes(tensor_specs(GEOMETRY, deployment, profile, sizes))
+    assert found.pools == device_bytes(tensor_specs(one_rank(deployment, profile), sizes))
     names = [segment.name for segment in found.segments]
     assert len(set(names)) == len(names) and names[-1] == "free"
     by_name = {segment.name: segment.nbytes for segment in found.segments}
@@ -140,7 +141,7 @@ def test_worked_example_b() -> None:
     )  # fmt: skip
     budget = memory_budget(placed(deployment), pre_gib=177.0, available_gib=126.0)
     assert (budget.how, budget.error_gib) == ("measured", 0.0)
-    found = memory_map(GEOMETRY, deployment, load_profile("0.5.21"), PoolSizes(8_563_520, 706, 48), budget)
+    found = memory_map(one_rank(deployment, load_profile("0.5.21")), PoolSizes(8_563_520, 706, 48), budget)
     by_name = {segment.name: segment.nbytes for segment in found.segments}
     assert by_name["weights"] == 51 * GIB
     slots, snapshots = 912_199_680 + 25_947_013_120, 7_193_231_360 + 252_887_040
@@ -183,7 +184,7 @@ def test_measured_readings_win_over_the_weights() -> None:
     weights = estimate_weights(GEOMETRY, placed(deployment), "fp8")
     for available in (90.0, 110.0):  # less and more than the estimate leaves
         budget = memory_budget(placed(deployment), pre_gib=176.0, available_gib=available, weights=weights)
-        found = memory_map(GEOMETRY, deployment, load_profile(), PoolSizes(64000, 50, 10), budget)
+        found = memory_map(one_rank(deployment, load_profile()), PoolSizes(64000, 50, 10), budget)
         loaded = [
             s
             for s in found.segments
@@ -244,9 +245,12 @@ def test_the_server_that_ran_out_and_the_one_that_did_not(name: str, verdict: st
     """The operator saw out-of-memory errors at 0.80 and none at 0.75, on a build without the bound."""
     found = case_map(name)
     needs = transients(
-        GEOMETRY, launched(name), load_profile("0.5.20"), printed_sizes(name),
-        free_bytes=found.usable, total_bytes=found.total, captured_tokens=B200_CASES[name][0],
-    )  # fmt: skip
+        one_rank(launched(name), load_profile("0.5.20")),
+        printed_sizes(name),
+        free_bytes=found.usable,
+        total_bytes=found.total,
+        captured_tokens=B200_CASES[name][0],
+    )
     result = headroom(found, needs)
     assert result.verdict == verdict
     assert ("prefill batch" in result.message) == (verdict == "tight")
@@ -260,20 +264,20 @@ def test_pools_fit_and_the_first_prompt_dies() -> None:
     )  # fmt: skip
     budget = memory_budget(placed(deployment), pre_gib=176.0, available_gib=100.0)
     sizes = PoolSizes(2_000_000 // 256 * 256, 50, 8)
-    pools = memory_map(GEOMETRY, deployment, load_profile("0.5.20"), sizes, budget).pools
+    pools = memory_map(one_rank(deployment, load_profile("0.5.20")), sizes, budget).pools
     budget = memory_budget(placed(deployment), pre_gib=176.0, available_gib=pools / GIB + 8.5)
     verdicts = {}
     for release in ("0.5.20", "0.5.21"):
-        found = memory_map(GEOMETRY, deployment, load_profile(release), sizes, budget)
+        found = memory_map(one_rank(deployment, load_profile(release)), sizes, budget)
         needs = transients(
-            GEOMETRY, deployment, load_profile(release), sizes, free_bytes=found.usable, total_bytes=found.total
-        )  # fmt: skip
+            one_rank(deployment, load_profile(release)), sizes, free_bytes=found.usable, total_bytes=found.total
+        )
         verdicts[release] = headroom(found, needs)
     assert verdicts["0.5.20"].verdict == "short"
     assert "the pools fit, but the first prompt of 1,048,570 tokens dies" in verdicts["0.5.20"].message
     assert verdicts["0.5.21"].verdict == "fits"
     more = memory_budget(placed(deployment), pre_gib=176.0, available_gib=pools / GIB - 1)
-    found = memory_map(GEOMETRY, deployment, load_profile("0.5.20"), sizes, more)
+    found = memory_map(one_rank(deployment, load_profile("0.5.20")), sizes, more)
     assert headroom(found, needs).verdict == "short" and found.free < 0
 
 
@@ -283,6 +287,6 @@ def test_cost() -> None:
     best = 1.0
     for _ in range(50):
         start = time.perf_counter()
-        memory_map(GEOMETRY, deployment, profile, sizes, budget)
+        memory_map(one_rank(deployment, profile), sizes, budget)
         best = min(best, time.perf_counter() - start)
     assert best < 500e-6

@@ -5,11 +5,13 @@ from math import hypot
 from typing import Any
 
 import pytest
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, Segment, memory_map, pool_bytes
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.budget import MemoryBudget, MemoryPart, NoRoomError, memory_budget, show_gib
@@ -164,7 +166,7 @@ def budget(how: str = "estimated", **changes: Any) -> MemoryBudget:
 
 
 def drawn(given: MemoryBudget, **changes: Any) -> MemoryMap:
-    return memory_map(GEOMETRY, DRAFTS, load_profile("0.5.21"), SIZES, given, **changes)
+    return memory_map(one_rank(DRAFTS, load_profile("0.5.21")), SIZES, given, **changes)
 
 
 def heads(found: MemoryMap) -> list[tuple[str, int, bool, str]]:
@@ -228,8 +230,8 @@ def test_pools_are_exact_and_charged_or_not() -> None:
 def test_rings_are_a_segment_of_their_own() -> None:
     rings = replace(DRAFTS, enable_linear_replayssm_spec=True)
     profile = load_profile("0.5.21")
-    held = [spec for spec in tensor_specs(GEOMETRY, rings, profile, SIZES) if spec.name.startswith("replayssm_")]
-    found = pool_bytes(GEOMETRY, rings, profile, SIZES)
+    held = [spec for spec in tensor_specs(one_rank(rings, profile), SIZES) if spec.name.startswith("replayssm_")]
+    found = pool_bytes(one_rank(rings, profile), SIZES)
     layers = {spec.shape[0] for spec in held}
     assert held and layers == {35}  # the draft layer's part is the slab's
     assert found["replay rings"] == sum(spec.nbytes for spec in held) // 35 * 34
@@ -240,14 +242,14 @@ def test_a_pipeline_stage_holds_its_layers() -> None:
     profile = load_profile("0.5.21")
     for stage in (range(20), range(20, GEOMETRY.num_hidden_layers)):
         full = sum(layer not in GEOMETRY.linear_attention_layers for layer in stage)
-        found = pool_bytes(GEOMETRY, PLAIN, profile, SIZES, stage)
+        found = pool_bytes(Rank(GEOMETRY, PLAIN, profile, stage), SIZES)
         assert found["latent KV"] == full * 64_000 * 512
         assert found["index K"] == full * 1000 * 8448
         assert found["padding page"] == full * (64 * 512 + 8448)
         assert found["state slots"] == (len(stage) - full) * 51 * (36_864 + 1_048_576)
         assert found["draft-layer state slab"] == found["verify snapshots"] == found["replay rings"] == 0
         given = budget(draft_weights_gib=None, returned_gib=0.0)
-        by_name = {s.name: s.nbytes for s in memory_map(GEOMETRY, PLAIN, profile, SIZES, given, stage).segments}
+        by_name = {s.name: s.nbytes for s in memory_map(Rank(GEOMETRY, PLAIN, profile, stage), SIZES, given).segments}
         assert by_name["latent KV"] == found["latent KV"] and "draft KV" not in by_name
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -119,9 +120,7 @@ def needs(
     **changes: Any,
 ) -> Transients:
     return transients(
-        GEOMETRY,
-        Deployment(**changes),
-        load_profile(release),
+        one_rank(Deployment(**changes), load_profile(release)),
         sizes,
         free_bytes=free_bytes,
         total_bytes=100 * GIB,
@@ -167,9 +166,12 @@ def test_rocm_takes_no_matrix_above_two_gib() -> None:
     assert amounts(needs(rocm=True, **given))["indexer logits"] == (2**31 - 1) // (rows * 4) * rows * 4
     assert amounts(needs(rocm=False, **given))["indexer logits"] == 8192 * rows * 4
     unsaid = transients(
-        GEOMETRY, Deployment(mem_fraction_static=0.5), load_profile("0.5.21"), SIZES,
-        free_bytes=90 * GIB, total_bytes=100 * GIB, prompt_tokens=rows * 4,
-    )  # fmt: skip
+        one_rank(Deployment(mem_fraction_static=0.5), load_profile("0.5.21")),
+        SIZES,
+        free_bytes=90 * GIB,
+        total_bytes=100 * GIB,
+        prompt_tokens=rows * 4,
+    )
     assert amounts(unsaid)["indexer logits"] == 8192 * rows * 4
 
 
@@ -207,8 +209,12 @@ def test_activations_of_workers_and_of_decode_servers() -> None:
 def test_every_token_is_its_own_row_where_the_index_is_not_pooled() -> None:
     single = replace(GEOMETRY, index_kpool=1)
     found = transients(
-        single, Deployment(), load_profile("0.5.20"), SIZES, free_bytes=20 * GIB, total_bytes=100 * GIB, prompt_tokens=9
-    )  # fmt: skip
+        one_rank(Deployment(), load_profile("0.5.20"), single),
+        SIZES,
+        free_bytes=20 * GIB,
+        total_bytes=100 * GIB,
+        prompt_tokens=9,
+    )
     assert amounts(found)["indexer logits"] == 9 * 256 * 4
     assert found.items[-1].certainty == "derived" and found.largest_context is None
 

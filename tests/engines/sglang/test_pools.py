@@ -14,6 +14,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, page_size
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.charges import charges
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
@@ -62,7 +63,7 @@ def specs_of(record: dict[str, Any]) -> tuple[TensorSpec, ...]:
     profile = load_profile(record["engine"].removeprefix("sglang-"))
     sizes = PoolSizes(inputs["tokens"], inputs["state_slots"], inputs["max_running_requests"])
     stage = range(*inputs["stage_layers"])
-    specs = tensor_specs(GEOMETRY, deployment_of(inputs, profile), profile, sizes, stage)
+    specs = tensor_specs(Rank(GEOMETRY, deployment_of(inputs, profile), profile, stage), sizes)
     return tuple(spec for spec in specs if record["kind"] != "pp" or spec.pool != "draft")
 
 
@@ -130,14 +131,14 @@ def test_allocation_and_charge_of_every_solved_record(release: str) -> None:
             outputs["max_total_num_tokens"], outputs["max_mamba_cache_size"], outputs["max_running_requests"]
         )
         stage = range(*outputs["layers"])
-        specs = [spec for spec in tensor_specs(GEOMETRY, deployment, profile, sizes, stage)]
+        specs = [spec for spec in tensor_specs(Rank(GEOMETRY, deployment, profile, stage), sizes)]
         if inputs["pp_size"] > 1:
             specs = [spec for spec in specs if spec.pool != "draft"]
         assert {recorded_name(spec): spec.nbytes for spec in specs} == outputs["alloc_bytes"], inputs
         assert device_bytes(specs) == outputs["alloc_device_total_bytes"]
 
-        found = attribution(GEOMETRY, deployment, profile, sizes, stage)
-        rank = costs(GEOMETRY, deployment, profile, stage)
+        found = attribution(Rank(GEOMETRY, deployment, profile, stage), sizes)
+        rank = costs(Rank(GEOMETRY, deployment, profile, stage))
         charge = charges(rank, sizes)
         assert charge.tokens == outputs["cell_size"] * sizes.tokens
         if inputs["pp_size"] == 1:

@@ -8,14 +8,15 @@ from typing import Any
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from setups import one_rank
 
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import pipeline_stages
-from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, page_size
+from glm_kvplan.engines.sglang.profile import load_profile, page_size
+from glm_kvplan.engines.sglang.rank import Rank, rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.charges import charges
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate, rank_ledgers
@@ -25,7 +26,6 @@ from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
 from glm_kvplan.engines.tensor import DTYPE_BYTES, device_bytes
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
-from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED, Model, geometry_from_config, load_model
 from glm_kvplan.planner import Given, Plan
 
@@ -100,7 +100,7 @@ def planned(given_flags: Mapping[str, Any], release: str, card: str, model: Mode
     gpu = known_gpus()[card]
     try:
         plan = Given(model, load_profile(release), gpu, False, given_flags, env, None).plan()
-        costs(plan.geometry, plan.deployment, plan.profile)  # refuses some state strategies
+        costs(rank_of(plan))  # refuses some state strategies
         return plan
     except KvplanError:
         assume(False)
@@ -117,28 +117,21 @@ def test_every_byte_of_any_start_is_explained(
 ) -> None:
     """From flags to pools: what is allocated is what the budget was charged, and differences that have a name."""
     plan = planned(chosen, release, card, **switches)
-    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
     solutions = sized(plan, memory)
     assume(solutions[0].failure is None)
-    stages = pipeline_stages(geometry.num_hidden_layers, deployment.pp_size)
-    for solution, stage in zip(solutions, stages, strict=True):
-        found = attribution(geometry, deployment, profile, solution.sizes, stage)
+    for solution, rank in zip(solutions, ranks(plan), strict=True):
+        found = attribution(rank, solution.sizes)
         assert found.rest == 0
         charged = charges(solution.costs, solution.sizes)
         assert (found.charged, solution.snapshot_bytes) == (charged.total, charged.snapshots)
-        check_ledgers(geometry, deployment, profile, solution.sizes, stage)
+        check_ledgers(rank, solution.sizes)
 
 
-def check_ledgers(
-    geometry: Geometry, deployment: Deployment, profile: EngineProfile, sizes: PoolSizes, stage: range
-) -> None:
+def check_ledgers(rank: Rank, sizes: PoolSizes) -> None:
     """The ledgers' sum and the pools' differ by the padding page, the spare slot, the draft's slab and small lists."""
-    ledgers = {each.account.name: each for each in rank_ledgers(geometry, deployment, profile, sizes, stage)}
-    pools = {
-        spec.name: spec.nbytes
-        for spec in tensor_specs(geometry, deployment, profile, sizes, stage)
-        if spec.place == "device"
-    }
+    geometry, deployment, profile, stage = rank
+    ledgers = {each.account.name: each for each in rank_ledgers(rank, sizes)}
+    pools = {spec.name: spec.nbytes for spec in tensor_specs(rank, sizes) if spec.place == "device"}
     page, slots = deployment.page_size, counts.effective_state_slots(deployment, sizes)
     full, index, linear = (
         sum(layer in stage for layer in layers)
@@ -259,7 +252,7 @@ def test_ledgers_follow_the_checkpoint(
         for ledger in rank.ledgers:
             assert formula_value(ledger) == ledger.bytes_per_unit, ledger
         assert rank.attribution.rest == 0
-        check_ledgers(plan.geometry, deployment, plan.profile, answer.sizes, rank.stage)
+        check_ledgers(rank.rank, answer.sizes)
     if deployment.pp_size == 1 and deployment.linear_attn_tp_size == 1:
         price = {ledger.account.name: ledger.bytes_per_unit for ledger in answer.stages[0].ledgers}
         heads, head = linear["num_heads"], linear["head_dim"]
@@ -281,9 +274,9 @@ def test_a_checkpoint_twice_as_wide_costs_twice(config: dict[str, Any], release:
     deployment = Deployment(page_size=page_size(geometry, profile), linear_attn_tp_size=shards)
     wide = replace(geometry, linear_num_heads=2 * geometry.linear_num_heads)
     narrow, doubled, halved = (
-        costs(geometry, deployment, profile),
-        costs(wide, deployment, profile),
-        costs(geometry, replace(deployment, linear_attn_tp_size=2 * shards), profile),
+        costs(one_rank(deployment, profile, geometry)),
+        costs(one_rank(deployment, profile, wide)),
+        costs(one_rank(replace(deployment, linear_attn_tp_size=2 * shards), profile, geometry)),
     )
     assert doubled.slot_bytes == 2 * narrow.slot_bytes == 4 * halved.slot_bytes
     assert doubled.cell_bytes == narrow.cell_bytes == halved.cell_bytes
@@ -294,7 +287,7 @@ def test_a_checkpoint_twice_as_wide_costs_twice(config: dict[str, Any], release:
 
 def sized(plan: Plan, available: float, pre: float = 140.0, **changes: Any) -> tuple[Solution, ...]:
     deployment = replace(plan.deployment, **changes)
-    return attempt_stages(plan.geometry, deployment, plan.profile, pre, available)
+    return attempt_stages(one_rank(deployment, plan.profile, plan.geometry), pre, available)
 
 
 @settings(fast, max_examples=200)
@@ -360,7 +353,7 @@ def test_more_tensor_parallelism_never_makes_a_slot_larger(chosen: dict[str, Any
             plan = Given(BUNDLED_MODEL, load_profile(release), known_gpus()[card], False, chosen, {}, None).plan(
                 tp_size=width
             )
-            price = costs(plan.geometry, plan.deployment, plan.profile)  # refuses some state strategies
+            price = costs(rank_of(plan))  # refuses some state strategies
         except KvplanError:
             continue
         if before is not None:
@@ -428,7 +421,7 @@ def test_more_drafts_never_cost_less(chosen: dict[str, Any], release: str, card:
 
     def allocated(count: int) -> int:
         deployment = replace(plan.deployment, speculative_num_draft_tokens=count, max_draft_tokens=count)
-        return device_bytes(tensor_specs(plan.geometry, deployment, plan.profile, sizes))
+        return device_bytes(tensor_specs(one_rank(deployment, plan.profile, plan.geometry), sizes))
 
     assert allocated(drafts) <= allocated(drafts + more)
 

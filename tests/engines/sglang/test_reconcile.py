@@ -161,7 +161,7 @@ def test_fit_gives_back_the_memory() -> None:
     made = plan({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200", engine="0.5.21")
 
     def at(gib: float) -> Any:
-        return attempt(made.geometry, made.deployment, made.profile, 177.0, gib)
+        return attempt(made, 177.0, gib)
 
     for gib in (60.0, 91.234567, 126.0, 150.5):
         sizes = at(gib).sizes

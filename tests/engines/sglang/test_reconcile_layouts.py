@@ -125,7 +125,7 @@ def test_replicas_are_sized_each_on_its_own_memory() -> None:
     made = plan({"mem_fraction_static": 0.9, "max_mamba_cache_size": 40}, gpu="h200", engine="0.5.21")
     lines = [f"server_args={arguments!r}"]
     for copy, memory in enumerate((60.0, 61.0)):
-        tokens = attempt(made.geometry, made.deployment, made.profile, 138.0, memory).tokens
+        tokens = attempt(made, 138.0, memory).tokens
         size = 11 * ((tokens + 64) * 1024 + (tokens // 64 + 1) * 8448) / GIB
         lines += [
             f"[2026-05-14 08:11:02 DP{copy}] {message}"

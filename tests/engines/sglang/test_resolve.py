@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import DATA
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import parse_flags
@@ -73,7 +74,7 @@ def derived(resolution: Resolution) -> dict[str, Any]:
 
 def slots_per_request(resolution: Resolution) -> int | str:
     try:
-        return costs(bundled_geometry(), resolution.deployment, resolution.site.profile).slots_per_request
+        return costs(one_rank(resolution.deployment, resolution.site.profile, bundled_geometry())).slots_per_request
     except SizingError as error:
         assert error.kind == "lazy_needs_overlap"
         return "refused"

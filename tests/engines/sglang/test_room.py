@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from setups import EXACT, GEOMETRY, PAGE, PLAIN, TEN, setup_of
+from setups import EXACT, GEOMETRY, PAGE, PLAIN, TEN, one_rank, setup_of
 
 from glm_kvplan.answers.contexts import Contexts
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.free_memory import free_bytes
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.serving_headroom import raised_fraction, room, with_room
@@ -22,7 +23,7 @@ def test_room_is_what_is_left_against_what_is_needed() -> None:
     split = best_split(setup, TEN)
     assert split.solution is not None
     found = room(split, TEN)
-    pools = device_bytes(tensor_specs(GEOMETRY, split.setup.deployment, setup.profile, split.solution.sizes))
+    pools = device_bytes(tensor_specs(one_rank(split.setup.deployment, setup.profile), split.solution.sizes))
     assert found.free == free_bytes(split.setup, split.solution) == 40 * GIB + EXACT - pools
     estimated = GIB // 2 + int(7.5 * MIB) * 10 + 384 * 1024 * 16384
     assert (found.needed, found.unsure) == (estimated + 100 * 256 * 4, int(estimated * 0.4))
@@ -38,7 +39,7 @@ def test_the_fullest_stage_is_what_is_left() -> None:
     setup = setup_of(replace(stages, max_mamba_cache_size=50, max_total_tokens=1280), EXACT)
     solution = setup.solution()
     taken = [
-        device_bytes(tensor_specs(GEOMETRY, setup.deployment, setup.profile, solution.sizes, stage))
+        device_bytes(tensor_specs(Rank(GEOMETRY, setup.deployment, setup.profile, stage), solution.sizes))
         for stage in (range(30), range(30, 45))
     ]
     assert taken[0] > taken[1]

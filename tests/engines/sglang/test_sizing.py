@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import DATA
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
 from glm_kvplan.engines.sglang.sizing.charges import charges
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
-from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages
+from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_rank, attempt_stages
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.units import GIB, MIB
@@ -71,13 +73,10 @@ def deployment_of(inputs: dict[str, Any], profile: EngineProfile) -> Deployment:
 def solved(record: dict[str, Any]) -> Solution:
     profile = load_profile(record["engine"].removeprefix("sglang-"))
     inputs = record["inputs"]
-    return attempt(
-        GEOMETRY,
-        deployment_of(inputs, profile),
-        profile,
+    return attempt_rank(
+        Rank(GEOMETRY, deployment_of(inputs, profile), profile, range(*record["outputs"]["layers"])),
         inputs["pre_gib"],
         inputs["avail_gib"],
-        range(*record["outputs"]["layers"]),
     )
 
 
@@ -145,7 +144,7 @@ def test_every_tensor_of_the_solved_sizes(release: str) -> None:
         profile = load_profile(release)
         deployment = deployment_of(record["inputs"], profile)
         stage = range(*record["outputs"]["layers"])
-        specs = tensor_specs(GEOMETRY, deployment, profile, solved(record).sizes, stage)
+        specs = tensor_specs(Rank(GEOMETRY, deployment, profile, stage), solved(record).sizes)
         expected = {name.partition("(")[0]: size for name, size in record["outputs"]["alloc_bytes"].items()}
         got: dict[str, int] = {}
         for spec in specs:
@@ -208,7 +207,7 @@ def state_bytes(solution: Solution) -> int:
 def test_worked_example_a(release: str) -> None:
     fraction, slots, budget, tokens, requests = EXAMPLE_A[release]
     profile = load_profile(release)
-    solution = solve(GEOMETRY, example_a(profile, fraction), profile, 138.5, 84.0)
+    solution = solve(one_rank(example_a(profile, fraction), profile), 138.5, 84.0)
     assert solution.token_budget_bytes == budget
     assert solution.sizes == (tokens, slots, requests)
     bound, following = limits(solution).requests[:2]
@@ -225,7 +224,7 @@ def test_worked_example_b(release: str) -> None:
     fraction, slots, budget, tokens, requests = EXAMPLE_B[release]
     profile = load_profile(release)
     deployment = example_b(profile, fraction)
-    solution = solve(GEOMETRY, deployment, profile, 177.0, 126.0)
+    solution = solve(one_rank(deployment, profile), 177.0, 126.0)
     assert solution.sizes == (tokens, slots, requests)
     assert solution.costs.slot_bytes == 36_904_960
     assert solution.snapshot_bytes == 7_233_372_160
@@ -247,14 +246,14 @@ def test_pipeline_stages_share_the_least_pool() -> None:
         profile = load_profile(record["engine"].removeprefix("sglang-"))
         inputs, outputs = record["inputs"], record["outputs"]
         deployment = deployment_of(inputs, profile)
-        stages = attempt_stages(GEOMETRY, deployment, profile, inputs["pre_gib"], inputs["avail_gib"])
+        stages = attempt_stages(one_rank(deployment, profile), inputs["pre_gib"], inputs["avail_gib"])
         expected = (
             outputs["max_total_num_tokens"],
             outputs["max_mamba_cache_size"],
             outputs["max_running_requests"],
         )
         assert [solution.sizes for solution in stages] == [expected, expected]
-        whole = attempt(GEOMETRY, deployment, profile, inputs["pre_gib"], inputs["avail_gib"])
+        whole = attempt(one_rank(deployment, profile), inputs["pre_gib"], inputs["avail_gib"])
         assert whole.sizes == expected
         checked += 1
     assert checked > 50
@@ -263,7 +262,7 @@ def test_pipeline_stages_share_the_least_pool() -> None:
 def with_memory(available: float, **changes: Any) -> Solution:
     profile = load_profile("0.5.21")
     deployment = replace(example_b(profile, 0.8), **changes)
-    return solve(GEOMETRY, deployment, profile, 177.0, available)
+    return solve(one_rank(deployment, profile), 177.0, available)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +315,7 @@ def test_floats_in_the_models_order(pre: float, available: float, fraction: floa
     """The engine's operations one by one, in its order: another order differs in the last bits of some inputs."""
     profile = load_profile("0.5.21")
     deployment = replace(example_b(profile, fraction), mamba_full_memory_ratio=ratio)
-    solution = attempt(GEOMETRY, deployment, profile, pre, available)
+    solution = attempt(one_rank(deployment, profile), pre, available)
     slack = pre * (1 - fraction)
     assert solution.slack_gib == slack
     rest = available - slack - 100 / 1024
@@ -354,8 +353,8 @@ def test_more_memory_never_gives_fewer_tokens(record: dict[str, Any], more: floa
     profile = load_profile(record["engine"].removeprefix("sglang-"))
     deployment = deployment_of(inputs, profile)
     pre, available = inputs["pre_gib"], inputs["avail_gib"]
-    before = solve(GEOMETRY, deployment, profile, pre, available)
-    after = solve(GEOMETRY, deployment, profile, pre, available + more)
+    before = solve(one_rank(deployment, profile), pre, available)
+    after = solve(one_rank(deployment, profile), pre, available + more)
     assert after.tokens >= before.tokens
     assert after.state_slots == before.state_slots
 
@@ -393,7 +392,7 @@ def test_absurd_numbers_are_refused_in_words(
         disable_radix_cache=radix_off,
     )
     try:
-        solution = solve(GEOMETRY, deployment, profile, pre, available)
+        solution = solve(one_rank(deployment, profile), pre, available)
     except KvplanError:
         return
     assert min(solution.sizes) > 0
@@ -404,4 +403,4 @@ def test_memory_that_is_no_memory(memory: float) -> None:
     profile = load_profile("0.5.21")
     for pre, available in ((memory, 80.0), (140.0, memory)):
         with pytest.raises(InputError):
-            solve(GEOMETRY, example_b(profile, 0.8), profile, pre, available)
+            solve(one_rank(example_b(profile, 0.8), profile), pre, available)

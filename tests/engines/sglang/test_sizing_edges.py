@@ -5,14 +5,16 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from setups import one_rank
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, default_workload, estimate
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
-from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, Solution, attempt, attempt_stages, size
+from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, Solution, attempt, attempt_rank, attempt_stages, size
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.planner import Plan, plan
@@ -130,30 +132,30 @@ def test_snapshots_are_charged_for_the_requests_that_slots_admit() -> None:
 def test_a_stage_without_full_attention_is_unbounded() -> None:
     """model_executor/pool_configurator.py:206-217 at 0.5.21: its cell costs nothing, the other stages decide."""
     deployment = Deployment(pp_size=45, disable_overlap_schedule=True)
-    solutions = attempt_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0)
+    solutions = attempt_stages(one_rank(deployment, PROFILE), 130.0, 120.0)
     empty, full = solutions[0], solutions[3]
     assert (empty.costs.cell_bytes, empty.token_capacity) == (0, ((1 << 63) - 1) // 64 * 64)
     assert full.costs.cell_bytes == 1024 + 132
     assert empty.tokens == full.tokens == full.token_capacity
     assert limits(empty).tokens_per_slot == float("inf")
     assert limits(full).tokens_per_slot == full.costs.slot_bytes / 1156
-    assert attempt(GEOMETRY, deployment, PROFILE, 130.0, 120.0).costs == full.costs
+    assert attempt(one_rank(deployment, PROFILE), 130.0, 120.0).costs == full.costs
     for caps, tokens in (({}, 1_048_576), ({"max_total_tokens": 4096}, 4096)):
         bare = replace(GEOMETRY, full_attention_layers=(), index_layers=())
-        assert costs(bare, Deployment(**caps), PROFILE).no_cell_tokens == tokens
+        assert costs(one_rank(Deployment(**caps), PROFILE, bare)).no_cell_tokens == tokens
 
 
 def test_the_rank_that_speaks_for_all_is_the_one_that_fails_or_holds_least() -> None:
     deployment = Deployment(pp_size=2, disable_overlap_schedule=True)
-    stages = attempt_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0)
+    stages = attempt_stages(one_rank(deployment, PROFILE), 130.0, 120.0)
     assert [stage.costs.cell_bytes for stage in stages] == [5 * 1156, 6 * 1156]
-    assert attempt(GEOMETRY, deployment, PROFILE, 130.0, 120.0) == stages[1]
+    assert attempt(one_rank(deployment, PROFILE), 130.0, 120.0) == stages[1]
 
 
 def test_the_users_own_partition_counts_everywhere() -> None:
     """The first stage of 4 layers holds one full-attention layer and 3 KDA layers, the last 10 and 31."""
     own = Deployment(pp_size=2, pipeline_partition=(4, 41), disable_overlap_schedule=True)
-    first, last = stage_costs(GEOMETRY, own, PROFILE)
+    first, last = stage_costs(one_rank(own, PROFILE))
     assert (first.cell_bytes, last.cell_bytes) == (1156, 10 * 1156)
     layer = 147_456 + 4_194_304
     assert first.slot_bytes == last.slot_bytes == 31 * layer
@@ -174,19 +176,19 @@ def test_the_draft_costs_a_stage_with_a_single_layer_as_much() -> None:
     )
     for drafts in (1, 2, 3):
         geometry = replace(GEOMETRY, num_nextn_predict_layers=drafts)
-        one, *_, two = stage_costs(geometry, eagle, PROFILE)
+        one, *_, two = stage_costs(one_rank(eagle, PROFILE, geometry))
         assert (one.target_bytes, two.target_bytes) == (1156, 2 * 1156)
         assert one.draft_bytes == two.draft_bytes == drafts * 1156
 
 
 def test_a_checkpoint_with_a_single_kda_layer() -> None:
     single = replace(GEOMETRY, linear_attention_layers=(0,))
-    assert costs(single, Deployment(), PROFILE).slot_bytes == 147_456 + 4_194_304
+    assert costs(one_rank(Deployment(), PROFILE, single)).slot_bytes == 147_456 + 4_194_304
 
 
 def test_no_draft_tokens_no_snapshots() -> None:
     unset = Deployment(speculative_algorithm="EAGLE", max_running_requests=48)
-    assert costs(GEOMETRY, unset, PROFILE).snapshot_drafts == 0
+    assert costs(one_rank(unset, PROFILE)).snapshot_drafts == 0
 
 
 def test_rings_are_charged_by_the_largest_stage() -> None:
@@ -198,14 +200,14 @@ def test_rings_are_charged_by_the_largest_stage() -> None:
         "max_running_requests": 48,
         "enable_linear_replayssm_spec": True,
     }
-    assert costs(GEOMETRY, Deployment(**replay), PROFILE).ring_bytes == 53_616_640
+    assert costs(one_rank(Deployment(**replay), PROFILE)).ring_bytes == 53_616_640
     staged = Deployment(pp_size=2, pipeline_partition=(4, 41), disable_overlap_schedule=True, **replay)
-    assert [rank.ring_bytes for rank in stage_costs(GEOMETRY, staged, PROFILE)] == [53_616_640 * 31 // 34] * 2
+    assert [rank.ring_bytes for rank in stage_costs(one_rank(staged, PROFILE))] == [53_616_640 * 31 // 34] * 2
 
 
 def test_two_stages_one_of_them_without_tokens() -> None:
     staged = Deployment(pp_size=2, pipeline_partition=(3, 42), disable_overlap_schedule=True)
-    empty, full = stage_costs(GEOMETRY, staged, PROFILE)
+    empty, full = stage_costs(one_rank(staged, PROFILE))
     assert (empty.cell_bytes, empty.no_cell_tokens) == (0, (1 << 63) - 1)
     assert full.cell_bytes == 11 * 1156
 
@@ -213,14 +215,16 @@ def test_two_stages_one_of_them_without_tokens() -> None:
 def test_one_stage_by_itself() -> None:
     """`stage` gives a rank's own values, before the least pool over the ranks is taken."""
     deployment = Deployment(pp_size=2, disable_overlap_schedule=True)
-    first, last = (attempt(GEOMETRY, deployment, PROFILE, 130.0, 120.0, stage) for stage in (range(22), range(22, 45)))
-    assert first.tokens > last.tokens == attempt(GEOMETRY, deployment, PROFILE, 130.0, 120.0).tokens
-    assert [each.tokens for each in attempt_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0)] == [last.tokens] * 2
+    first, last = (
+        attempt_rank(Rank(GEOMETRY, deployment, PROFILE, stage), 130.0, 120.0) for stage in (range(22), range(22, 45))
+    )
+    assert first.tokens > last.tokens == attempt(one_rank(deployment, PROFILE), 130.0, 120.0).tokens
+    assert [each.tokens for each in attempt_stages(one_rank(deployment, PROFILE), 130.0, 120.0)] == [last.tokens] * 2
 
 
 def test_a_refusal_of_stages_says_why() -> None:
     deployment = Deployment(pp_size=2, disable_overlap_schedule=True, max_mamba_cache_size=10**6)
-    for solution in attempt_stages(GEOMETRY, deployment, PROFILE, 130.0, 120.0):
+    for solution in attempt_stages(one_rank(deployment, PROFILE), 130.0, 120.0):
         error = refusal(solution)
         assert (error.kind, error.solution) == ("no_token_memory", solution)
         assert "leave no memory for tokens of the 120.00 GiB free after loading" in str(error)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from setups import one_rank
 
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
 from glm_kvplan.answers.diff.engines import compare_engines
@@ -11,6 +12,7 @@ from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven, host_answer
 from glm_kvplan.engines.sglang.sizing.host_coverage import balance
 from glm_kvplan.engines.sglang.sizing.remedies import remedies
@@ -29,7 +31,7 @@ SLOT = 34 * (36_864 + 1_048_576)
 
 
 def sized(of: Plan, available: float) -> PoolSizes | None:
-    solution = attempt(of.geometry, of.deployment, of.profile, 177.0, available)
+    solution = attempt(of, 177.0, available)
     return None if solution.failure else solution.sizes
 
 
@@ -100,7 +102,9 @@ def test_the_fullest_stage_speaks() -> None:
     answer = boot(stages, READ)
     assert len(answer.solutions) == len(answer.stages) == 2 and answer.map is not None
     pools = [
-        device_bytes(tensor_specs(stages.geometry, stages.deployment, stages.profile, answer.solution.sizes, stage))
+        device_bytes(
+            tensor_specs(Rank(stages.geometry, stages.deployment, stages.profile, stage), answer.solution.sizes)
+        )
         for stage in answer.stages
     ]
     assert pools[0] != pools[1] and answer.map.free == 126 * GIB - max(pools)
@@ -142,7 +146,7 @@ def test_the_level_is_where_the_tiers_meet(gib: int, prefix: int) -> None:
 
     def usable(slots: int) -> int:
         deployment = replace(TIERS.deployment, max_mamba_cache_size=slots)
-        sizes = attempt(TIERS.geometry, deployment, TIERS.profile, 177.0, 126.0).sizes
+        sizes = attempt(one_rank(deployment, TIERS.profile, TIERS.geometry), 177.0, 126.0).sizes
         return min((int(sizes.tokens * ratio) // 64 + 1) // pages, int(sizes.state_slots * ratio) + 1)
 
     slots = answer.level.max_mamba_cache_size

@@ -12,7 +12,7 @@ LARGEST_REPEAT = 8  # readings of one name on one rank: two runners print most o
 Reading = Mapping[str, str]  # number's name -> its digits as printed; a number that was not printed is absent
 
 
-class Rank(NamedTuple):
+class LogRank(NamedTuple):
     """Which process spoke, from the log's prefix. A part the prefix leaves out is 0."""
 
     dp: int = 0
@@ -34,9 +34,9 @@ class Boot:
     argument_names: set[str] = field(default_factory=set)  # of the fields that tell releases apart
     arguments_cut: bool = False  # the line of arguments ends before it is complete
     arguments_whole: bool = False  # the line is complete and as long as the engine's own: what it lacks, it lacks
-    ranks: dict[Rank, dict[str, list[Reading]]] = field(default_factory=dict)
+    ranks: dict[LogRank, dict[str, list[Reading]]] = field(default_factory=dict)
 
-    def add(self, rank: Rank, name: str, reading: Reading) -> None:
+    def add(self, rank: LogRank, name: str, reading: Reading) -> None:
         """Keep a reading; a rank or a repeat beyond any real server's count is dropped."""
         if rank not in self.ranks and len(self.ranks) >= LARGEST_RANK_COUNT:
             return
@@ -44,7 +44,7 @@ class Boot:
         if len(readings) < LARGEST_REPEAT:
             readings.append(reading)
 
-    def every(self, name: str, nth: int = 0) -> Iterator[tuple[Rank, Reading]]:
+    def every(self, name: str, nth: int = 0) -> Iterator[tuple[LogRank, Reading]]:
         """The `nth` reading of that name of each rank that has one (-1: the last)."""
         for rank, readings in self.ranks.items():
             found = readings.get(name, ())

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, Rank, Reading
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
 from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, decimals, half_step, word_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.host_sizes import DEFAULT_RATIO, HostPlan, sized_automatically, stage_plans
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.planner import Plan
@@ -44,7 +45,7 @@ def host_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[Row]:
             yield from _stage_rows(readings, ends[0][number], ends[-1][number], label)
 
 
-def _with_pools(boot: Boot, stage: int) -> Iterator[tuple[Rank, dict[str, list[Reading]]]]:
+def _with_pools(boot: Boot, stage: int) -> Iterator[tuple[LogRank, dict[str, list[Reading]]]]:
     for rank, readings in sorted(boot.ranks.items()):
         if rank.pp == stage and any(name in readings for name in _LINES):
             yield rank, readings
@@ -67,7 +68,7 @@ def _ratios(plan: Plan, boot: Boot, sizes: PoolSizes) -> tuple[float | None, ...
 
 def _plans(plan: Plan, sizes: PoolSizes, ratio: float | None) -> tuple[HostPlan, ...]:
     deployment = plan.deployment if ratio is None else replace(plan.deployment, hicache_ratio=ratio)
-    return stage_plans(plan.geometry, deployment, plan.profile, sizes)
+    return stage_plans(ranks(rank_of(plan)._replace(deployment=deployment)), sizes)
 
 
 def _stage_rows(readings: dict[str, list[Reading]], low: HostPlan, high: HostPlan, label: str) -> Iterator[Row]:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, Rank, Reading
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
 from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, half_step, word_row
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
-from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.planner import Plan
@@ -50,20 +50,20 @@ def pool_rows(plan: Plan, boot: Boot, answer: Sizing) -> Iterator[Row]:
     """Every pool of one rank of each pipeline stage, and the ranks that printed something else."""
     sizes = answer.sizes
     yield from _warning_rows(plan, boot, sizes)
-    for number, stage in enumerate(stages_of(plan.geometry, plan.deployment)):
-        ranks = {rank: found for rank, found in boot.ranks.items() if rank.pp == number}
-        rank = _fullest(ranks)
+    for number, of_stage in enumerate(ranks(plan)):
+        logged = {rank: found for rank, found in boot.ranks.items() if rank.pp == number}
+        rank = _fullest(logged)
         if rank is None:
             continue
         if sizes is not None:
-            specs = tensor_specs(plan.geometry, plan.deployment, plan.profile, sizes, stage)
+            specs = tensor_specs(of_stage, sizes)
             label = str(rank) if plan.deployment.pp_size > 1 else ""
-            yield from _rank_rows(plan, ranks[rank], specs, sizes, label)
-            yield from _memory_rows(ranks[rank], specs, answer, str(rank) if len(boot.ranks) > 1 else "")
-        yield from _disagreements(ranks, rank)
+            yield from _rank_rows(plan, logged[rank], specs, sizes, label)
+            yield from _memory_rows(logged[rank], specs, answer, str(rank) if len(boot.ranks) > 1 else "")
+        yield from _disagreements(logged, rank)
 
 
-def _fullest(ranks: dict[Rank, dict[str, list[Reading]]]) -> Rank | None:
+def _fullest(ranks: dict[LogRank, dict[str, list[Reading]]]) -> LogRank | None:
     """The rank that printed most pools; the lowest of them."""
     names = ("state_pool", "token_pool", "replay_rings", "pools_end")
     best = max(sorted(ranks), key=lambda rank: sum(len(ranks[rank].get(name, ())) for name in names), default=None)
@@ -144,7 +144,7 @@ def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[R
         yield count_row("capped: max_running_requests", "", slots // ratio, capped["requests"], "printed sizes")
     reduced = boot.first("reduced")
     if reduced is not None:
-        wanted = costs(plan.geometry, plan.deployment, plan.profile).requests
+        wanted = costs(rank_of(plan)).requests
         yield count_row("reduced: requested", "", wanted or 0, reduced["wanted"], "flags")
         if sizes is not None:
             yield count_row("reduced: granted", "", sizes.running_requests, reduced["requests"], "printed sizes")
@@ -159,7 +159,7 @@ def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[R
 _ALIKE = ("state_pool", "replay_rings", "token_pool", "host_kv", "host_state", "host_index")
 
 
-def _disagreements(ranks: dict[Rank, dict[str, list[Reading]]], leader: Rank) -> Iterator[Row]:
+def _disagreements(ranks: dict[LogRank, dict[str, list[Reading]]], leader: LogRank) -> Iterator[Row]:
     """Ranks of one stage whose pools differ from the leader's; the engine gives all of them the same."""
     for rank, readings in ranks.items():
         for name in _ALIKE:

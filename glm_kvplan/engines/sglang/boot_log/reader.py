@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from glm_kvplan.engines.sglang.boot_log import log_releases as releases
 from glm_kvplan.engines.sglang.boot_log import server_args
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, Rank
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
 from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, SERVER_ARGUMENTS
-from glm_kvplan.engines.sglang.boot_log.unwrap import LONGEST_LINE, plain, rank_of, unwrap
+from glm_kvplan.engines.sglang.boot_log.unwrap import LONGEST_LINE, plain, rank_in_prefix, unwrap
 from glm_kvplan.errors import InputError
 
 LARGEST_BOOT_COUNT = 256
@@ -71,11 +71,11 @@ class _Reader:
         match = shape.pattern.search(text)
         if match is None or match.start() > LONGEST_PREFIX:
             return
-        rank = rank_of(text[: match.start()])
+        rank = rank_in_prefix(text[: match.start()])
         reading = {name: value for name, value in match.groupdict().items() if value is not None}
         self._boot(number, rank, shape.name).add(rank, shape.name, reading)
 
-    def _boot(self, number: int, rank: Rank, name: str) -> Boot:
+    def _boot(self, number: int, rank: LogRank, name: str) -> Boot:
         if not self.boots:
             return self._begin(number)
         boot = self.boots[-1]

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from glm_kvplan.engines.sglang.boot_log import log_releases as releases
 from glm_kvplan.engines.sglang.boot_log import server_args
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, Rank
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
 from glm_kvplan.errors import InputError
 
 TIMEOUT_S = 10.0
@@ -99,13 +99,13 @@ def boot_of(document: object, origin: str) -> Boot:
     states = document.get("internal_states")
     for number, state in enumerate(states if isinstance(states, list) else ()):
         if isinstance(state, Mapping):
-            _worker(boot, Rank(dp=number), state, document)
+            _worker(boot, LogRank(dp=number), state, document)
     if boot.empty:
         raise InputError(f"{origin}: /server_info has no internal_states; the server is still starting, or too old")
     return boot
 
 
-def _worker(boot: Boot, rank: Rank, state: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+def _worker(boot: Boot, rank: LogRank, state: Mapping[str, Any], document: Mapping[str, Any]) -> None:
     """One DP worker. Field names are those of the log's messages, so that the same rows come of both."""
     usage = state.get("memory_usage")
     usage = usage if isinstance(usage, Mapping) else {}

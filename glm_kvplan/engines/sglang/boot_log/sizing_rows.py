@@ -50,7 +50,7 @@ def sizing(plan: Plan, boot: Boot) -> Sizing:
 
 
 def _attempt(plan: Plan, pre_gib: float, available_gib: float) -> Solution:
-    return attempt(plan.geometry, plan.deployment, plan.profile, pre_gib, max(available_gib, 0.0))
+    return attempt(plan, pre_gib, max(available_gib, 0.0))
 
 
 def _known(printed: PrintedSizes, *solutions: Solution | None) -> PoolSizes | None:

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from glm_kvplan.engines.sglang.boot_log.boot import Rank
+from glm_kvplan.engines.sglang.boot_log.boot import LogRank
 
 LONGEST_LINE = 1 << 20  # characters; the engine's longest is some 30,000
 
@@ -59,10 +59,10 @@ def plain(text: str) -> str:
     return _COLOUR.sub("", text) if "\x1b" in text else text
 
 
-def rank_of(prefix: str) -> Rank:
+def rank_in_prefix(prefix: str) -> LogRank:
     """The rank in the text before a message; a single-rank server names none. The last bracket counts."""
     found = _PREFIX.findall(prefix)
     if not found:
-        return Rank()
+        return LogRank()
     numbers = {name: int(number) for name, number in _PART.findall(found[-1])}
-    return Rank(numbers.get("DP", 0), numbers.get("PP", 0), numbers.get("TP", 0))
+    return LogRank(numbers.get("DP", 0), numbers.get("PP", 0), numbers.get("TP", 0))

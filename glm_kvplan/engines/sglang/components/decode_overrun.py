@@ -6,9 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
-from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
-from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.engines.sglang.rank import Rank
 
 
 class DecodeOverrun(NamedTuple):
@@ -35,17 +33,12 @@ class DecodeOverrun(NamedTuple):
         return self.slots / self.budgeted_slots
 
 
-def decode_overrun(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range | None = None,
-) -> DecodeOverrun | None:
+def decode_overrun(rank: Rank, sizes: PoolSizes) -> DecodeOverrun | None:
     """The overrun of one rank; None where the request pool is not PD decode's.
 
     Source: disaggregation/decode.py:261-340 at 0.5.21.
     """
+    deployment = rank.deployment
     if not counts.decode_pool(deployment):
         return None
     bare = replace(
@@ -54,10 +47,10 @@ def decode_overrun(
         disaggregation_decode_extra_slots=0,
         enable_pd_role_switch=False,
     )
-    plain = {spec.name: spec.nbytes for spec in tensor_specs(geometry, bare, profile, sizes, stage)}
+    plain = {spec.name: spec.nbytes for spec in tensor_specs(rank._replace(deployment=bare), sizes)}
     parts = [
         (spec.name, spec.nbytes - plain.get(spec.name, 0))
-        for spec in tensor_specs(geometry, deployment, profile, sizes, stage)
+        for spec in tensor_specs(rank, sizes)
         if spec.place == "device"
     ]
     return DecodeOverrun(

@@ -6,8 +6,7 @@ from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
-from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.engines.sglang.rank import Rank
 
 STAGING_PAGES = 64  # pages of the write-back buffer on the GPU (mem_cache/pool_host/base.py:31 at 0.5.21)
 KV_SPLIT = "page_first_kv_split"
@@ -74,12 +73,13 @@ class HostPool(NamedTuple):
         return self.units * self.bytes_per_unit
 
 
-def row_bytes(geometry: Geometry, deployment: Deployment, profile: EngineProfile) -> int:
+def row_bytes(rank: Rank) -> int:
     """Bytes of one token in one layer of the KV host pool: 1024 (bf16), 512, or 528 where scales are kept.
 
     Without `host_row_is_device_row` a scaled row is stored as its elements alone, so its scales are lost.
     Source: hybrid_cache/hybrid_pool_assembler.py:1150-1159 at 0.5.21, :151-154 at 0.5.22.
     """
+    geometry, deployment, profile, _ = rank
     itemsize = 2 if deployment.kv_layout == "bf16" else 1
     if profile.host_row_is_device_row:
         row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
@@ -90,11 +90,12 @@ def row_bytes(geometry: Geometry, deployment: Deployment, profile: EngineProfile
     return row
 
 
-def kv_pool(geometry: Geometry, deployment: Deployment, profile: EngineProfile, layers: int, tokens: int) -> HostPool:
+def kv_pool(rank: Rank, layers: int, tokens: int) -> HostPool:
     """The KV pool for `tokens` tokens before rounding over `layers` full-attention and packed draft layers."""
+    geometry, deployment, profile, _ = rank
     page_size = deployment.page_size
     pages = tokens // page_size + 1
-    row = stored = row_bytes(geometry, deployment, profile)
+    row = stored = row_bytes(rank)
     if deployment.hicache_mem_layout == KV_SPLIT and deployment.kv_layout == "fp8_scaled":
         # Checked as bare rows, allocated as wide as the device's (mem_cache/pool_host/mla.py:297-376 at 0.5.21).
         stored += latent_kv.row_bytes(geometry, "fp8_scaled", profile) - geometry.latent_width
@@ -110,13 +111,11 @@ def state_pool(layers: int, layer_bytes: int, slots: int) -> HostPool:
     return HostPool("mamba", 1, slots + 1, layers, layer_bytes, ledger.total, 0, ledger)
 
 
-def index_pool(
-    geometry: Geometry, deployment: Deployment, profile: EngineProfile, layers: int, kv: HostPool
-) -> HostPool:
+def index_pool(rank: Rank, layers: int, kv: HostPool) -> HostPool:
     """The index pool that follows the pages of `kv`; one page more is allocated than checked."""
-    page_bytes = indexer.page_bytes(geometry, profile, kv.page_size)
+    page_bytes = indexer.page_bytes(rank.geometry, rank.profile, kv.page_size)
     pages = kv.pages + 1
-    staged = _staged_pages(deployment, pages)
+    staged = _staged_pages(rank.deployment, pages)
     ledger = Ledger(_INDEXER, layers * page_bytes, pages, (("index_layers", layers), ("index_page_bytes", page_bytes)))
     return HostPool(
         "indexer",

@@ -2,8 +2,7 @@
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
-from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.engines.sglang.rank import Rank
 
 
 def decode_pool(deployment: Deployment) -> bool:
@@ -53,24 +52,24 @@ def draft_tokens(deployment: Deployment) -> int:
     return deployment.max_draft_tokens or 0 if deployment.speculative else 0
 
 
-def state_layers(geometry: Geometry, deployment: Deployment, profile: EngineProfile, stage: range) -> int:
+def state_layers(rank: Rank) -> int:
     """Layers of the state pool on one pipeline stage: its KDA layers, and the draft's where the release adds them.
 
     Source: mem_cache/kv_cache_configurator.py:1019-1029 at 0.5.21 (every stage gets the draft layer).
     """
-    layers = geometry.linear_attention_in(stage)
-    if profile.draft_layer_in_state_pool and draft_tokens(deployment):
-        layers += geometry.num_nextn_predict_layers
+    layers = rank.geometry.linear_attention_in(rank.stage)
+    if rank.profile.draft_layer_in_state_pool and draft_tokens(rank.deployment):
+        layers += rank.geometry.num_nextn_predict_layers
     return layers
 
 
-def draft_layers(geometry: Geometry, deployment: Deployment, stage: range) -> int:
-    """MTP layers whose own cache this stage holds: the last stage alone hosts the draft worker.
+def draft_layers(rank: Rank) -> int:
+    """MTP layers whose own cache a rank holds: the last stage alone hosts the draft worker.
 
     Source: speculative/eagle_worker_v2.py:1226-1237 at 0.5.21.
     """
-    last = stage.stop == geometry.num_hidden_layers
-    return geometry.num_nextn_predict_layers if deployment.eagle and last else 0
+    last = rank.stage.stop == rank.geometry.num_hidden_layers
+    return rank.geometry.num_nextn_predict_layers if rank.deployment.eagle and last else 0
 
 
 def snapshots_allocated(deployment: Deployment) -> bool:
@@ -81,6 +80,6 @@ def snapshots_allocated(deployment: Deployment) -> bool:
     return draft_tokens(deployment) > 0 and (deployment.disaggregation_mode != "prefill" or decode_pool(deployment))
 
 
-def replay_ring(deployment: Deployment, profile: EngineProfile) -> bool:
+def replay_ring(rank: Rank) -> bool:
     """Verification replays recorded inputs instead of keeping state snapshots."""
-    return deployment.enable_linear_replayssm_spec and profile.replay_rings
+    return rank.deployment.enable_linear_replayssm_spec and rank.profile.replay_rings

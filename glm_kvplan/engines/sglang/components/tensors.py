@@ -7,6 +7,7 @@ from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.model.geometry import Geometry
 
@@ -27,35 +28,29 @@ _FREE_SLOTS = "mem_cache/memory_pool.py:1321-1324 at 0.5.21"
 _FREE_PAGES = "mem_cache/allocator/paged.py:337-340 at 0.5.21"
 
 
-def tensor_specs(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range | None = None,
-) -> tuple[TensorSpec, ...]:
-    """The tensors of one rank. `stage` is its pipeline stage's layers; None stands for all layers on one rank."""
-    if stage is None:
-        stage = range(geometry.num_hidden_layers)
+def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+    """The tensors of one rank with pools of `sizes`."""
+    geometry, deployment, _, stage = rank
     rows = counts.request_rows(deployment, sizes)
     target, indexed = geometry.full_attention_in(stage), geometry.index_in(stage)
-    draft = counts.draft_layers(geometry, deployment, stage)
+    draft = counts.draft_layers(rank)
     pages = (sizes.tokens // deployment.page_size,)
     specs = (
         *_request_specs(deployment, rows),
-        *_state_specs(geometry, deployment, profile, sizes, stage),
-        *_token_specs("", target, indexed, geometry, deployment, profile, sizes.tokens, rows),
-        *_token_specs("draft.", draft, draft, geometry, deployment, profile, sizes.tokens, rows),
+        *_state_specs(rank, sizes),
+        *_token_specs("", target, indexed, rank, sizes.tokens, rows),
+        *_token_specs("draft.", draft, draft, rank, sizes.tokens, rows),
         _device("token_allocator.free_pages", "allocator", 1, "int64", pages, False, _FREE_PAGES, "free_lists"),
     )
     return tuple(spec for spec in specs if spec.count and spec.shape[0])
 
 
-def latent_row_elements(geometry: Geometry, deployment: Deployment, profile: EngineProfile) -> tuple[str, int]:
+def latent_row_elements(rank: Rank) -> tuple[str, int]:
     """Dtype and elements of one token's row in one full-attention layer.
 
     Source: mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21.
     """
+    geometry, deployment, profile, _ = rank
     if deployment.kv_layout == "bf16":
         return "bfloat16", geometry.latent_width
     if deployment.kv_layout == "fp8_raw":
@@ -72,14 +67,14 @@ def index_page_elements(geometry: Geometry, page_size: int, profile: EngineProfi
     return keys * (geometry.index_head_dim + geometry.index_head_dim // QUANT_BLOCK * SCALE_BYTES)
 
 
-def state_shapes(geometry: Geometry, deployment: Deployment) -> tuple[tuple[int, int], tuple[int, int, int]]:
+def state_shapes(rank: Rank) -> tuple[tuple[int, int], tuple[int, int, int]]:
     """One slot of one KDA layer on one rank: the convolution window's shape and the recurrent state's.
 
     Source: configs/mamba_utils.py:324-369 at 0.5.21.
     """
-    shards = deployment.linear_attn_tp_size
-    taps, channels = geometry.conv_state_shape
-    heads, values, keys = geometry.temporal_state_shape
+    shards = rank.deployment.linear_attn_tp_size
+    taps, channels = rank.geometry.conv_state_shape
+    heads, values, keys = rank.geometry.temporal_state_shape
     return (taps, channels // shards), (heads // shards, values, keys)
 
 
@@ -103,14 +98,13 @@ def _request_specs(deployment: Deployment, rows: int) -> tuple[TensorSpec, ...]:
     return (*specs, _device(name, "requests", 1, "int64", (rows, tracking), False, _MAPS, "request_maps"))
 
 
-def _state_specs(
-    geometry: Geometry, deployment: Deployment, profile: EngineProfile, sizes: PoolSizes, stage: range
-) -> tuple[TensorSpec, ...]:
-    layers = counts.state_layers(geometry, deployment, profile, stage)
+def _state_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+    deployment = rank.deployment
+    layers = counts.state_layers(rank)
     slots = counts.effective_state_slots(deployment, sizes)
-    conv, temporal = state_shapes(geometry, deployment)
+    conv, temporal = state_shapes(rank)
     conv_dtype, ssm_dtype = deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype
-    replay = counts.replay_ring(deployment, profile)
+    replay = counts.replay_ring(rank)
 
     def state(name: str, dtype: str, shape: tuple[int, ...], charged: bool, source: str) -> TensorSpec:
         component = {_STATE: "kda_state", _SNAPSHOT: "verify_snapshot", _RING: "replay_ring"}[source]
@@ -144,14 +138,13 @@ def _token_specs(
     prefix: str,
     layers: int,
     indexed: int,
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
+    rank: Rank,
     tokens: int,
     rows: int,
 ) -> tuple[TensorSpec, ...]:
+    geometry, deployment, profile, _ = rank
     page = deployment.page_size
-    dtype, row = latent_row_elements(geometry, deployment, profile)
+    dtype, row = latent_row_elements(rank)
     latent = (tokens + page, 1, row)
     index = ((tokens + page + 1) // page, index_page_elements(geometry, page, profile))
 

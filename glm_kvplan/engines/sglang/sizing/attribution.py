@@ -8,12 +8,10 @@ from glm_kvplan.engines.sglang.components import kda_state, latent_kv, replay_ri
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
-from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.charges import charged_rows, charges
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs
 from glm_kvplan.engines.tensor import device_bytes
-from glm_kvplan.model.geometry import Geometry
 
 
 class Part(NamedTuple):
@@ -37,36 +35,17 @@ class Attribution(NamedTuple):
         return self.allocated - self.charged - sum(part.nbytes for part in self.parts)
 
 
-class _Rank(NamedTuple):
-    """All that the parts of one rank's difference are worked out from."""
-
-    geometry: Geometry
-    deployment: Deployment
-    profile: EngineProfile
-    sizes: PoolSizes
-    stage: range
-    costs: Costs
-
-
-def attribution(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range | None = None,
-) -> Attribution:
+def attribution(rank: Rank, sizes: PoolSizes) -> Attribution:
     """The difference between `tensor_specs` and `charges`, part by part; parts of 0 bytes are left out.
 
     Each part is worked out from its own cause and the ledgers' prices, so that `rest` can be wrong.
     """
-    if stage is None:
-        stage = range(geometry.num_hidden_layers)
-    specs = tensor_specs(geometry, deployment, profile, sizes, stage)
+    specs = tensor_specs(rank, sizes)
     named = {spec.name: spec.nbytes for spec in specs if spec.place == "device" and not spec.charged}
-    rank = costs(geometry, deployment, profile, stage)
-    of = _Rank(geometry, deployment, profile, sizes, stage, rank)
-    parts = (*_uncharged(named), *_token_parts(of), *_slot_parts(of), *_snapshot_parts(of))
-    charged = charges(rank, sizes).total
+    priced = costs(rank)
+    of = rank, sizes, priced
+    parts = (*_uncharged(named), *_token_parts(*of), *_slot_parts(*of), *_snapshot_parts(*of))
+    charged = charges(priced, sizes).total
     return Attribution(device_bytes(specs), charged, tuple(part for part in parts if part.nbytes))
 
 
@@ -98,13 +77,13 @@ def _uncharged(named: dict[str, int]) -> Iterator[Part]:
         yield Part(name, sum(named.get(tensor, 0) for tensor in tensors), reason)
 
 
-def _token_parts(of: _Rank) -> Iterator[Part]:
-    geometry, deployment, profile, sizes, stage, rank = of
+def _token_parts(rank: Rank, sizes: PoolSizes, priced: Costs) -> Iterator[Part]:
+    geometry, deployment, profile, stage = rank
     page, tokens = deployment.page_size, sizes.tokens
     row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
     index = indexer.reserved_bytes(geometry, profile)
     full, indexed = geometry.full_attention_in(stage), geometry.index_in(stage)
-    draft = counts.draft_layers(geometry, deployment, stage)
+    draft = counts.draft_layers(rank)
     pages = (tokens + page + 1) // page
     rounding = pages * indexer.page_bytes(geometry, profile, page) - (tokens + page) * index
     yield Part("padding page", page * (full * row + indexed * index), "writes of padded tokens land in page 0")
@@ -112,18 +91,18 @@ def _token_parts(of: _Rank) -> Iterator[Part]:
     yield Part("index rounding", (indexed + draft) * rounding, "whole index pages, a rounded price a token")
     yield Part(
         "draft cache elsewhere",
-        tokens * (draft * (row + index) - rank.draft_bytes),
+        tokens * (draft * (row + index) - priced.draft_bytes),
         "every stage with full-attention layers pays for the draft's cache, the last one holds it",
     )
 
 
-def _slot_parts(of: _Rank) -> Iterator[Part]:
-    geometry, deployment, profile, sizes, stage, rank = of
-    layer = _state_layer(geometry, deployment)
-    if counts.replay_ring(deployment, profile):
+def _slot_parts(rank: Rank, sizes: PoolSizes, priced: Costs) -> Iterator[Part]:
+    geometry, deployment, _, stage = rank
+    layer = _state_layer(rank)
+    if counts.replay_ring(rank):
         layer += replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, deployment.linear_attn_tp_size)
-    charge = rank.slot_bytes + rank.ring_bytes
-    layers = counts.state_layers(geometry, deployment, profile, stage)
+    charge = priced.slot_bytes + priced.ring_bytes
+    layers = counts.state_layers(rank)
     linear = geometry.linear_attention_in(stage)
     slots = sizes.state_slots + 1
     raised = counts.effective_state_slots(deployment, sizes) - sizes.state_slots
@@ -132,18 +111,18 @@ def _slot_parts(of: _Rank) -> Iterator[Part]:
     yield Part("PD decode state slots", layers * raised * layer, "slots raised to what the requests can need")
 
 
-def _snapshot_parts(of: _Rank) -> Iterator[Part]:
-    geometry, deployment, profile, sizes, stage, rank = of
-    if counts.replay_ring(deployment, profile):
+def _snapshot_parts(rank: Rank, sizes: PoolSizes, priced: Costs) -> Iterator[Part]:
+    geometry, deployment, _, stage = rank
+    if counts.replay_ring(rank):
         return  # neither charged nor allocated; the windows that stay are a part of their own
-    drafts, most = rank.snapshot_drafts, counts.draft_tokens(deployment)
-    paid = charged_rows(rank, sizes)
+    drafts, most = priced.snapshot_drafts, counts.draft_tokens(deployment)
+    paid = charged_rows(priced, sizes)
     if not counts.snapshots_allocated(deployment):
         reason = "a prefill server pays for verify snapshots that it never allocates"
-        yield Part("absent snapshots", -paid * drafts * rank.slot_bytes, reason)
+        yield Part("absent snapshots", -paid * drafts * priced.slot_bytes, reason)
         return
-    layer = _state_layer(geometry, deployment)
-    layers = counts.state_layers(geometry, deployment, profile, stage)
+    layer = _state_layer(rank)
+    layers = counts.state_layers(rank)
     linear = geometry.linear_attention_in(stage)
     rows = sizes.running_requests + 1
     yield Part("draft layer snapshots", (layers - linear) * rows * most * layer, "verify snapshots of the draft layer")
@@ -159,17 +138,18 @@ def _snapshot_parts(of: _Rank) -> Iterator[Part]:
     )
     yield Part(
         "pipeline snapshot share",
-        (linear * layer - rank.slot_bytes) * rows * drafts,
+        (linear * layer - priced.slot_bytes) * rows * drafts,
         "each stage pays for the largest one",
     )
     yield Part(
         "snapshot rows",
-        (rows - paid) * drafts * rank.slot_bytes,
+        (rows - paid) * drafts * priced.slot_bytes,
         "rows follow the running requests, the charge follows the state slots",
     )
 
 
-def _state_layer(geometry: Geometry, deployment: Deployment) -> int:
+def _state_layer(rank: Rank) -> int:
+    deployment = rank.deployment
     return kda_state.layer_bytes(
-        geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, deployment.linear_attn_tp_size
+        rank.geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, deployment.linear_attn_tp_size
     )

@@ -19,11 +19,9 @@ from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.tensor import TensorSpec
-from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.planner import Plan
 
 DEFAULT_CONTEXT = 128 * 1024
@@ -43,18 +41,21 @@ class RankEstimate:
     Tensors are listed when they are first asked for: most callers want the ledgers alone.
     """
 
-    plan: Plan
+    rank: Rank
     sizes: PoolSizes
-    stage: range
     ledgers: tuple[Ledger, ...]
+
+    @property
+    def stage(self) -> range:
+        return self.rank.stage
 
     @cached_property
     def tensors(self) -> tuple[TensorSpec, ...]:
-        return tensor_specs(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
+        return tensor_specs(self.rank, self.sizes)
 
     def request_bytes(self, tokens: int) -> dict[str, int]:
         """Bytes of one request of `tokens` tokens, by the unit they are paid in: token, state slot, request row."""
-        units = {"token": tokens, "state slot": self.plan.deployment.slots_per_request, "request row": 1}
+        units = {"token": tokens, "state slot": self.rank.deployment.slots_per_request, "request row": 1}
         found = dict.fromkeys(units, 0)
         for ledger in self.ledgers:
             found[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
@@ -62,7 +63,7 @@ class RankEstimate:
 
     @cached_property
     def attribution(self) -> Attribution:
-        return attribution(self.plan.geometry, self.plan.deployment, self.plan.profile, self.sizes, self.stage)
+        return attribution(self.rank, self.sizes)
 
 
 class Estimate(NamedTuple):
@@ -104,14 +105,11 @@ class Estimate(NamedTuple):
 
 def estimate(plan: Plan, workload: Workload) -> Estimate:
     """What `workload` costs under `plan`, for every pipeline stage. All bytes are exact: they follow from shapes."""
-    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
+    deployment = plan.deployment
     need = workload_sizes(deployment, workload)
     sizes = pool_sizes(plan, need)
-    stages = stages_of(geometry, deployment)
-    ranks = tuple(
-        RankEstimate(plan, sizes, stage, rank_ledgers(geometry, deployment, profile, sizes, stage)) for stage in stages
-    )
-    return Estimate(workload, need, sizes, ranks, deployment.tp_size * deployment.replicas)
+    stages = tuple(RankEstimate(rank, sizes, rank_ledgers(rank, sizes)) for rank in ranks(plan))
+    return Estimate(workload, need, sizes, stages, deployment.tp_size * deployment.replicas)
 
 
 def workload_sizes(deployment: Deployment, workload: Workload) -> PoolSizes:
@@ -156,10 +154,9 @@ def default_workload(plan: Plan, context: int | None, concurrency: int | None) -
     return Workload(context, concurrency)
 
 
-def rank_ledgers(
-    geometry: Geometry, deployment: Deployment, profile: EngineProfile, sizes: PoolSizes, stage: range
-) -> tuple[Ledger, ...]:
-    """The ledgers of one rank of a stage: those that grow with tokens, then with state slots, then with requests."""
+def rank_ledgers(rank: Rank, sizes: PoolSizes) -> tuple[Ledger, ...]:
+    """The ledgers of one rank: those that grow with tokens, then with state slots, then with requests."""
+    geometry, deployment, profile, stage = rank
     full, index, linear = geometry.layers_in(stage)
     tokens, slots = sizes.tokens, counts.effective_state_slots(deployment, sizes)
     shards = deployment.linear_attn_tp_size
@@ -173,9 +170,9 @@ def rank_ledgers(
     if deployment.eagle:
         row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
         key = indexer.reserved_bytes(geometry, profile)
-        ledgers.append(draft.ledger(row, key, counts.draft_layers(geometry, deployment, stage), tokens))
+        ledgers.append(draft.ledger(row, key, counts.draft_layers(rank), tokens))
     ledgers.append(state)
-    if counts.replay_ring(deployment, profile):
+    if counts.replay_ring(rank):
         ledgers.append(replay_ring.ledger(geometry, deployment.mamba_conv_dtype, shards, linear, slots))
     elif counts.snapshots_allocated(deployment):
         ledgers.append(verify_snapshot.ledger(state.bytes_per_unit, drafts, rows))

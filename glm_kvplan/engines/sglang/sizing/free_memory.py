@@ -1,7 +1,7 @@
 """What a rank has left once its pools are allocated: the budget's remainder less all that the budget never counted."""
 
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
-from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.what_if import Setup
 from glm_kvplan.engines.tensor import device_bytes
@@ -13,9 +13,5 @@ def free_bytes(setup: Setup, solution: Solution) -> int:
 
     Negative where the pools would not fit. Tensor bytes, without an allocator's rounding.
     """
-    geometry, deployment = setup.geometry, setup.deployment
-    stages = stages_of(geometry, deployment)
-    allocated = max(
-        device_bytes(tensor_specs(geometry, deployment, setup.profile, solution.sizes, stage)) for stage in stages
-    )
+    allocated = max(device_bytes(tensor_specs(rank, solution.sizes)) for rank in ranks(setup))
     return int(solution.available_gib * GIB) - allocated

@@ -9,7 +9,7 @@ from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.locations import Location, locations
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
 from glm_kvplan.engines.sglang.sizing.host_coverage import Balance, Coverage, balance, coverage
@@ -107,16 +107,16 @@ def level(plan: Plan, answer: HostAnswer, pre_gib: float, available_gib: float) 
     of slots holds more whole prefixes than `answer` does.
     """
     deployment = replace(plan.deployment, hicache_ratio=answer.plan.ratio)
+    stages = ranks(rank_of(plan)._replace(deployment=deployment))
     prefix = answer.coverage.prefix_tokens
 
     def with_slots(slots: int) -> Level | FailureKind:
         flag = slots * deployment.attn_dp_size
-        solution = attempt(
-            plan.geometry, replace(deployment, max_mamba_cache_size=flag), plan.profile, pre_gib, available_gib
-        )
+        slotted = stages[0]._replace(deployment=replace(deployment, max_mamba_cache_size=flag))
+        solution = attempt(slotted, pre_gib, available_gib)
         if solution.failure is not None:
             return solution.failure
-        plans = stage_plans(plan.geometry, deployment, plan.profile, solution.sizes)
+        plans = stage_plans(stages, solution.sizes)
         return Level(flag, solution.sizes, coverage(plans[answer.stage], prefix))
 
     def short_of_states(slots: int) -> bool:
@@ -152,23 +152,22 @@ def host_answer(plan: Plan, sizes: PoolSizes, given: HostGiven) -> HostAnswer | 
 
     Raises RefusedError for a layout or split the host pools do not take; too little memory is told by `fit`.
     """
-    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
+    deployment = plan.deployment
     if not deployment.enable_hierarchical_cache:
         return None
-    fit = None
+    fit, stages = None, ranks(plan)
     if given.host_bytes is None and given.pod_bytes is None:
-        plans = stage_plans(geometry, deployment, profile, sizes)
+        plans = stage_plans(stages, sizes)
     else:
-        fit = host_fit(geometry, deployment, profile, sizes, host_bytes=given.host_bytes, pod_bytes=given.pod_bytes)
+        fit = host_fit(stages, sizes, host_bytes=given.host_bytes, pod_bytes=given.pod_bytes)
         plans = fit.plans
     stage = max(range(len(plans)), key=lambda number: plans[number].nbytes)
-    layers = stages_of(geometry, deployment)
     prefix = given.prefix_tokens or min(DEFAULT_CONTEXT, deployment.context_length)
     covered, balanced = coverage(plans[stage], prefix), balance(plans[stage], deployment, prefix)
     return HostAnswer(
         plans=plans,
         stage=stage,
-        packed_layers=counts.draft_layers(geometry, deployment, layers[stage]),
+        packed_layers=counts.draft_layers(stages[stage]),
         hosts=ranks_by_host(deployment),
         host_bytes=bytes_by_host(plans, deployment),
         given=given,
@@ -176,6 +175,6 @@ def host_answer(plan: Plan, sizes: PoolSizes, given: HostGiven) -> HostAnswer | 
         coverage=covered,
         balance=balanced if balanced.state_slots >= deployment.slots_per_request else None,
         level=None,
-        never_copied=tuple(place for place in locations(deployment, profile) if place.host_pool is None),
-        hazards=host_hazards(geometry, deployment, profile, plans, pod_bytes=given.pod_bytes, coverage=covered),
+        never_copied=tuple(place for place in locations(deployment, plan.profile) if place.host_pool is None),
+        hazards=host_hazards(stages[0], plans, pod_bytes=given.pod_bytes, coverage=covered),
     )

@@ -5,9 +5,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
-from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
-from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.engines.sglang.rank import Rank
 
 
 class DevicePools(NamedTuple):
@@ -25,18 +23,12 @@ class DevicePools(NamedTuple):
     ring_bytes: int = 0  # one slot's replay rings, all layers; part of state_bytes
 
 
-def device_pools(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range | None = None,
-) -> DevicePools:
+def device_pools(rank: Rank, sizes: PoolSizes) -> DevicePools:
     """The device pools of one rank as the host pools see them (tensor bytes, padding included)."""
-    stage = stage or range(geometry.num_hidden_layers)
+    geometry, stage = rank.geometry, rank.stage
     names = {"kv_buffer": 0, "index_k_buffer": 0, "draft.kv_buffer": 0, "draft.index_k_buffer": 0}
     state = conv = temporal = rings = 0
-    for spec in tensor_specs(geometry, deployment, profile, sizes, stage):
+    for spec in tensor_specs(rank, sizes):
         if spec.name in names:
             names[spec.name] = spec.nbytes
         elif spec.pool == "state":
@@ -44,9 +36,9 @@ def device_pools(
             conv = spec.nbytes if spec.name == "conv_state" else conv
             temporal = spec.nbytes if spec.name == "temporal_state" else temporal
             rings += spec.nbytes if spec.name.startswith("replayssm_") else 0
-    layers = counts.state_layers(geometry, deployment, profile, stage)
-    slots = counts.effective_state_slots(deployment, sizes)
-    drafts = counts.draft_layers(geometry, deployment, stage)
+    layers = counts.state_layers(rank)
+    slots = counts.effective_state_slots(rank.deployment, sizes)
+    drafts = counts.draft_layers(rank)
     return DevicePools(
         tokens=sizes.tokens,
         state_slots=slots,

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.bisection import largest_unbounded
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.host_devices import device_pools
 from glm_kvplan.engines.sglang.sizing.host_sizes import (
     RESERVE_BYTES,
@@ -21,7 +20,6 @@ from glm_kvplan.engines.sglang.sizing.host_sizes import (
     stage_plans,
 )
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.model.geometry import Geometry
 
 RATIO_STEPS = 1000  # a suggested ratio has three decimals
 
@@ -72,21 +70,22 @@ def bytes_by_host(plans: Sequence[HostPlan], deployment: Deployment) -> tuple[in
 
 
 def host_fit(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
+    ranks: Sequence[Rank],
     sizes: PoolSizes,
     *,
     host_bytes: int | None = None,
     pod_bytes: int | None = None,
 ) -> HostFit:
-    """Check the host pools against `host_bytes` available on each host, and a container's `pod_bytes` if it has less.
+    """Check the host pools of `ranks` (one a pipeline stage) against `host_bytes` available on each host.
+
+    A container's `pod_bytes` count where it has less.
 
     Either alone will do: a host left out has more than its container. The engine itself sees the container's limit
     only where the release reads it. Raises InputError without either, RefusedError for a memory layout the pools do
     not take.
     """
-    require_layout(deployment, profile)
+    _, deployment, profile, _ = ranks[0]
+    require_layout(ranks[0])
     known = [size for size in (host_bytes, pod_bytes) if size is not None]
     if not known:
         raise InputError("host memory: give what is available on one host, or a container's limit")
@@ -94,13 +93,12 @@ def host_fit(
     seen = limit if profile.hicache_reads_cgroup else host_bytes
     refused = None
     try:
-        plans = stage_plans(geometry, deployment, profile, sizes, host_available_bytes=seen)
+        plans = stage_plans(ranks, sizes, host_available_bytes=seen)
     except RefusedError as error:
         refused = str(error)
-        plans = stage_plans(geometry, deployment, profile, sizes)
+        plans = stage_plans(ranks, sizes)
     available = limit - RESERVE_BYTES
-    stages = stages_of(geometry, deployment)
-    devices = [device_pools(geometry, deployment, profile, sizes, stage) for stage in stages]
+    devices = [device_pools(rank, sizes) for rank in ranks]
     budget = None if seen is None else claimable_bytes(seen, ranks_per_host(deployment))
     by_host = ranks_by_host(deployment)
 
@@ -109,15 +107,13 @@ def host_fit(
             return False
         totals = [plan.nbytes for plan in candidates]
         return all(
-            sum(ranks * total for ranks, total in zip(host, totals, strict=True)) <= available for host in by_host
+            sum(count * total for count, total in zip(host, totals, strict=True)) <= available for host in by_host
         )
 
-    steps = largest_unbounded(
-        lambda step: content(plan_ratio(geometry, deployment, profile, devices, step / RATIO_STEPS, budget))
-    )
+    steps = largest_unbounded(lambda step: content(plan_ratio(ranks, devices, step / RATIO_STEPS, budget)))
     size = None
     if all(pools.kv_layers and pools.state_layers for pools in devices):
-        size = largest_unbounded(lambda gb: content(plan_size(geometry, deployment, profile, devices, gb, budget)))
+        size = largest_unbounded(lambda gb: content(plan_size(ranks, devices, gb, budget)))
     return HostFit(
         plans=plans,
         host_bytes=bytes_by_host(plans, deployment),

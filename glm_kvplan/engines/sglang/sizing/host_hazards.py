@@ -5,12 +5,10 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components import latent_kv
 from glm_kvplan.engines.sglang.components.host_pools import KV_SPLIT, row_bytes
-from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.host_coverage import Coverage
 from glm_kvplan.engines.sglang.sizing.host_fit import bytes_by_host
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, ranks_per_host
-from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GB
 
 
@@ -24,25 +22,24 @@ class Hazard(NamedTuple):
 
 
 def host_hazards(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
+    rank: Rank,
     plans: Sequence[HostPlan],
     *,
     pod_bytes: int | None = None,
     coverage: Coverage | None = None,
 ) -> tuple[Hazard, ...]:
-    """The hazards of the plans (one rank of each pipeline stage): wrong contents, tiers that do not match, memory."""
+    """The hazards of the plans (one of each pipeline stage; `rank` is of the first): wrong contents, tiers that do
+    not match, memory.
+    """
     return (
-        *_contents(geometry, deployment, profile, plans),
+        *_contents(rank, plans),
         *_coverage(plans, coverage),
-        *_memory(deployment, profile, plans, pod_bytes),
+        *_memory(rank, plans, pod_bytes),
     )
 
 
-def _contents(
-    geometry: Geometry, deployment: Deployment, profile: EngineProfile, plans: Sequence[HostPlan]
-) -> Iterator[Hazard]:
+def _contents(rank: Rank, plans: Sequence[HostPlan]) -> Iterator[Hazard]:
+    geometry, deployment, profile, _ = rank
     device = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
     split = deployment.hicache_mem_layout == KV_SPLIT
     if deployment.kv_layout == "fp8_scaled" and not profile.host_row_is_device_row and not split:
@@ -66,7 +63,7 @@ def _contents(
         yield Hazard(
             "index_not_backed_up",
             "the DSA index has no host copy in this release: pages loaded back bring latent rows of "
-            f"{row_bytes(geometry, deployment, profile)} B a layer and no index keys",
+            f"{row_bytes(rank)} B a layer and no index keys",
             None,
             "hybrid_cache/hybrid_pool_assembler.py:1785-1839 at 0.5.21",
         )
@@ -95,9 +92,8 @@ def _coverage(plans: Sequence[HostPlan], coverage: Coverage | None) -> Iterator[
                 return
 
 
-def _memory(
-    deployment: Deployment, profile: EngineProfile, plans: Sequence[HostPlan], pod_bytes: int | None
-) -> Iterator[Hazard]:
+def _memory(rank: Rank, plans: Sequence[HostPlan], pod_bytes: int | None) -> Iterator[Hazard]:
+    _, deployment, profile, _ = rank
     total = max(bytes_by_host(plans, deployment))
     local = ranks_per_host(deployment)
     if deployment.hicache_size > 0 and local > 1:

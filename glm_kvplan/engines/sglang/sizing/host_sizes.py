@@ -6,11 +6,10 @@ from typing import Literal, NamedTuple
 from glm_kvplan.engines.sglang.components.host_pools import KV_SPLIT, HostPool, index_pool, kv_pool, state_pool
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.host_devices import DevicePools, device_pools
 from glm_kvplan.errors import RefusedError
-from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB
 
 DEFAULT_RATIO = 2.0  # of hicache_ratio; also what a PD decode server settles on as its pools are built
@@ -102,10 +101,10 @@ def sized_automatically(deployment: Deployment, profile: EngineProfile) -> bool:
     )
 
 
-def require_layout(deployment: Deployment, profile: EngineProfile) -> None:
+def require_layout(rank: Rank) -> None:
     """Raises RefusedError for a memory layout that one of this model's host pools does not take."""
-    layout = deployment.hicache_mem_layout
-    if layout in ("page_first", "page_first_direct") or (layout == KV_SPLIT and profile.hicache_kv_split_starts):
+    layout = rank.deployment.hicache_mem_layout
+    if layout in ("page_first", "page_first_direct") or (layout == KV_SPLIT and rank.profile.hicache_kv_split_starts):
         return
     raise RefusedError(
         f"--hicache-mem-layout {layout}: this model's host pools take page_first or page_first_direct",
@@ -113,26 +112,17 @@ def require_layout(deployment: Deployment, profile: EngineProfile) -> None:
     )
 
 
-def build(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    devices: DevicePools,
-    tokens: int,
-    slots: int,
-) -> tuple[HostPool, ...]:
+def build(rank: Rank, devices: DevicePools, tokens: int, slots: int) -> tuple[HostPool, ...]:
     """The host pools for `tokens` and `slots` before rounding, in the engine's order: KV, MAMBA, INDEXER."""
-    kv = kv_pool(geometry, deployment, profile, devices.kv_layers, tokens)
+    kv = kv_pool(rank, devices.kv_layers, tokens)
     state = state_pool(devices.state_layers, devices.layer_state_bytes, slots)
-    if not profile.host_index_pool:
+    if not rank.profile.host_index_pool:
         return kv, state
-    return kv, state, index_pool(geometry, deployment, profile, devices.index_layers, kv)
+    return kv, state, index_pool(rank, devices.index_layers, kv)
 
 
 def plan_ratio(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
+    ranks: Sequence[Rank],
     devices: Sequence[DevicePools],
     ratio: float,
     budget: int | None = None,
@@ -142,20 +132,18 @@ def plan_ratio(
     return tuple(
         HostPlan(
             pools,
-            build(geometry, deployment, profile, pools, int(pools.tokens * ratio), int(pools.state_slots * ratio)),
+            build(rank, pools, int(pools.tokens * ratio), int(pools.state_slots * ratio)),
             "automatic" if automatic else "ratio",
             ratio,
             None,
             budget,
         )
-        for pools in devices
+        for rank, pools in zip(ranks, devices, strict=True)
     )
 
 
 def plan_size(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
+    ranks: Sequence[Rank],
     devices: Sequence[DevicePools],
     size: int,
     budget: int | None = None,
@@ -166,19 +154,17 @@ def plan_size(
     Source: mem_cache/pool_host/base.py:105-146, 200-209 at 0.5.21.
     """
     splits, tokens, slots = [], [], []
-    for pools in devices:
+    for rank, pools in zip(ranks, devices, strict=True):
         if not (pools.kv_layers and pools.state_layers):
             raise RefusedError("--hicache-size: a pipeline stage without KV or without state cannot be sized in GB")
         kv, state = split_size(size, pools)
-        empty = build(geometry, deployment, profile, pools, 0, 0)
+        empty = build(rank, pools, 0, 0)
         splits.append((kv, state))
         tokens.append(int(kv * 1e9 // empty[0].bytes_per_unit))
         slots.append(int(state * 1e9 // empty[1].bytes_per_unit))
     return tuple(
-        HostPlan(
-            pools, build(geometry, deployment, profile, pools, min(tokens), min(slots)), "size", None, split, budget
-        )
-        for pools, split in zip(devices, splits, strict=True)
+        HostPlan(pools, build(rank, pools, min(tokens), min(slots)), "size", None, split, budget)
+        for rank, pools, split in zip(ranks, devices, splits, strict=True)
     )
 
 
@@ -199,37 +185,33 @@ def first_over_budget(plan: HostPlan) -> tuple[HostPool, int] | None:
 
 
 def stage_plans(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
+    ranks: Sequence[Rank],
     sizes: PoolSizes,
     *,
     host_available_bytes: int | None = None,
-    ranks: int | None = None,
-    stages: Sequence[range] | None = None,
+    local_ranks: int | None = None,
 ) -> tuple[HostPlan, ...]:
-    """The host pools of one rank of each pipeline stage, as the deployment's flags size them.
+    """The host pools of `ranks`, one of each pipeline stage, as the deployment's flags size them.
 
     `host_available_bytes` is the memory the engine reads as available on one host when it starts (bounded by the
     container where the release reads that); None skips the engine's check, and the automatic rule then stays at
-    its upper limit. `ranks` share a host (None: the deployment's). Raises RefusedError where the engine would.
+    its upper limit. `local_ranks` share a host (None: the deployment's). Raises RefusedError where the engine would.
     """
-    require_layout(deployment, profile)
-    if stages is None:
-        stages = stages_of(geometry, deployment)
-    devices = [device_pools(geometry, deployment, profile, sizes, stage) for stage in stages]
+    _, deployment, profile, _ = ranks[0]
+    require_layout(ranks[0])
+    devices = [device_pools(rank, sizes) for rank in ranks]
     budget = None
     if host_available_bytes is not None:
-        budget = claimable_bytes(host_available_bytes, ranks or ranks_per_host(deployment))
+        budget = claimable_bytes(host_available_bytes, local_ranks or ranks_per_host(deployment))
     if deployment.hicache_size > 0:
-        plans = plan_size(geometry, deployment, profile, devices, deployment.hicache_size, budget)
+        plans = plan_size(ranks, devices, deployment.hicache_size, budget)
     else:
         ratio = DEFAULT_RATIO if deployment.hicache_ratio is None else deployment.hicache_ratio
         automatic = sized_automatically(deployment, profile)
         if automatic and budget is not None:
             budget = int(budget * (deployment.hicache_host_memory_fraction or 0))
             ratio = automatic_ratio(devices, budget, ratio)
-        plans = plan_ratio(geometry, deployment, profile, devices, ratio, budget, automatic)
+        plans = plan_ratio(ranks, devices, ratio, budget, automatic)
     for plan in plans:
         refused = first_over_budget(plan)
         if refused is not None:
@@ -243,23 +225,7 @@ def stage_plans(
 
 
 def host_pools(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    *,
-    host_available_bytes: int | None = None,
-    ranks: int | None = None,
-    stage: range | None = None,
+    rank: Rank, sizes: PoolSizes, *, host_available_bytes: int | None = None, local_ranks: int | None = None
 ) -> HostPlan:
-    """One rank's host pools; see `stage_plans`. `stage` stands alone: counts agreed between stages are not taken."""
-    stages = (stage or range(geometry.num_hidden_layers),)
-    return stage_plans(
-        geometry,
-        deployment,
-        profile,
-        sizes,
-        host_available_bytes=host_available_bytes,
-        ranks=ranks,
-        stages=stages,
-    )[0]
+    """One rank's host pools; see `stage_plans`. It stands alone: counts agreed between stages are not taken."""
+    return stage_plans((rank,), sizes, host_available_bytes=host_available_bytes, local_ranks=local_ranks)[0]

@@ -4,11 +4,9 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
-from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.memory.budget import DRAFT, TARGET, MemoryBudget
-from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB
 
 STATE_SLOTS, SNAPSHOTS, RINGS = "state slots", "verify snapshots", "replay rings"
@@ -91,16 +89,8 @@ class MemoryMap(NamedTuple):
         return sum(segment.nbytes for segment in self.segments if segment.name in UNCHARGED)
 
 
-def memory_map(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    budget: MemoryBudget,
-    stage: range | None = None,
-    staging_bytes: int = 0,
-) -> MemoryMap:
-    """The map of one rank with pools of `sizes`. `stage` is its pipeline stage's layers (None: all of them).
+def memory_map(rank: Rank, sizes: PoolSizes, budget: MemoryBudget, staging_bytes: int = 0) -> MemoryMap:
+    """The map of one rank with pools of `sizes`.
 
     `staging_bytes` are HiCache's buffers on the GPU. The weights are those of the rank that decides the sizes. The
     total is the card's own, or the memory free before the load where no card is named. The pools' bytes are exact,
@@ -112,7 +102,7 @@ def memory_map(
     if total != pre:
         before.append(Segment("context and communication", total - pre, False, budget.certainty, "before the load"))
     before += _weights(budget, pre)
-    pools = pool_bytes(geometry, deployment, profile, sizes, stage)
+    pools = pool_bytes(rank, sizes)
     pools[STAGING] = staging_bytes
     segments = [
         *before,
@@ -124,20 +114,14 @@ def memory_map(
     return MemoryMap(total, (*segments, Segment(FREE, free, False, budget.certainty, note)))
 
 
-def pool_bytes(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    sizes: PoolSizes,
-    stage: range | None = None,
-) -> dict[str, int]:
+def pool_bytes(rank: Rank, sizes: PoolSizes) -> dict[str, int]:
     """Device bytes of one rank's pools by segment, padding and the draft layer's slab set apart."""
-    layers = len(geometry.linear_attention_layers) if stage is None else geometry.linear_attention_in(stage)
+    layers = rank.geometry.linear_attention_in(rank.stage)
     found = dict.fromkeys((*CHARGED, *UNCHARGED), 0)
-    for spec in tensor_specs(geometry, deployment, profile, sizes, stage):
+    for spec in tensor_specs(rank, sizes):
         if spec.place != "device":
             continue
-        name, apart, surplus = _segment(spec, layers, sizes.tokens, deployment.page_size)
+        name, apart, surplus = _segment(spec, layers, sizes.tokens, rank.deployment.page_size)
         found[name] += spec.nbytes - surplus
         found[apart] += surplus
     return found

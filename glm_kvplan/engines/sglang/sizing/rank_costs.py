@@ -8,8 +8,8 @@ from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import kda_state, latent_kv, replay_ring
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import pipeline_stages, stages_of
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.rank import Rank, Resolved, ranks
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
@@ -54,16 +54,12 @@ class _Layers(NamedTuple):
     largest: int  # KDA layers of the stage that holds most of them
 
 
-@lru_cache(maxsize=256)
-def _layers(geometry: Geometry, pp_size: int, partition: tuple[int, ...] | None, stage: range | None) -> _Layers:
-    stages = pipeline_stages(geometry.num_hidden_layers, pp_size, partition)
-    here = stages[0] if stage is None else stage
-    return _Layers(
-        geometry.full_attention_in(here),
-        geometry.index_in(here),
-        len(geometry.linear_attention_layers),
-        _largest(geometry, stages),
-    )
+def _layers(rank: Rank) -> _Layers:
+    geometry, deployment, _, stage = rank
+    full, indexed, _ = geometry.layers_in(stage)
+    linear = len(geometry.linear_attention_layers)
+    largest = linear if deployment.pp_size == 1 else _largest(geometry, stages_of(geometry, deployment))
+    return _Layers(full, indexed, linear, largest)
 
 
 @lru_cache(maxsize=256)
@@ -72,27 +68,27 @@ def _largest(geometry: Geometry, stages: tuple[range, ...]) -> int:
     return max(geometry.linear_attention_in(stage) for stage in stages)
 
 
-def stage_costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile) -> list[Costs]:
+def stage_costs(of: Resolved) -> list[Costs]:
     """The costs of every pipeline stage. Stages with as many layers of each kind share theirs: most do."""
-    stages = stages_of(geometry, deployment)
     known: dict[tuple[int, int, int], Costs] = {}
     found = []
-    for stage in stages:
-        layers = geometry.layers_in(stage)
+    for rank in ranks(of):
+        layers = rank.geometry.layers_in(rank.stage)
         if layers not in known:
-            known[layers] = costs(geometry, deployment, profile, stage)
+            known[layers] = costs(rank)
         found.append(known[layers])
     return found
 
 
-def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, stage: range | None = None) -> Costs:
-    """The prices and limits of one rank; `stage` is its pipeline stage (None: the first, or all layers without PP).
+def costs(rank: Rank) -> Costs:
+    """The prices and limits of one rank.
 
     Raises InputError for values no engine can mean, SizingError where the engine refuses the strategy itself.
     Source: mem_cache/kv_cache_configurator.py:2402-2569, model_executor/pool_configurator.py:189-548 at 0.5.21.
     """
+    geometry, deployment, profile, _ = rank
     _check(deployment)
-    layers = _layers(geometry, deployment.pp_size, deployment.pipeline_partition, stage)
+    layers = _layers(rank)
     row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
     key = indexer.reserved_bytes(geometry, profile)
     rows_bytes, index_bytes = layers.full * row, layers.indexed * key
@@ -106,7 +102,7 @@ def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, st
         geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, shards
     )
     scale = layers.largest / max(layers.linear, 1)
-    replay = counts.replay_ring(deployment, profile)
+    replay = counts.replay_ring(rank)
     ring = layers.linear * replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, shards) if replay else 0
 
     requests = deployment.max_running_requests
@@ -123,7 +119,7 @@ def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, st
         int(slot * scale),
         int(ring * scale),
         deployment.slots_per_request,
-        _snapshot_drafts(deployment, profile, replay),
+        _snapshot_drafts(rank, replay),
         slots,
         deployment.mamba_full_memory_ratio,
         deployment.page_size,
@@ -136,12 +132,13 @@ def costs(geometry: Geometry, deployment: Deployment, profile: EngineProfile, st
     )
 
 
-def _snapshot_drafts(deployment: Deployment, profile: EngineProfile, replay: bool) -> int:
+def _snapshot_drafts(rank: Rank, replay: bool) -> int:
     """Snapshots the budget reserves for one request: the configured draft tokens, not the adaptive maximum."""
+    deployment = rank.deployment
     if not deployment.speculative or replay:
         return 0
     prefill_only = deployment.disaggregation_mode == "prefill" and not deployment.enable_pd_role_switch
-    if prefill_only and not profile.prefill_snapshots_charged:
+    if prefill_only and not rank.profile.prefill_snapshots_charged:
         return 0
     return deployment.speculative_num_draft_tokens or 0
 

@@ -1,11 +1,11 @@
-"""One rank of a plan: which pipeline stage it is, and the sizes the engine would give its pools."""
+"""The pools of one rank of a plan: the sizes asked for, the sizes the engine grants, and the tensors of both."""
 
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, pool_sizes, workload_sizes
 from glm_kvplan.engines.sglang.sizing.solver import granted_requests
@@ -14,19 +14,22 @@ from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.planner import Plan
 
 
-class Rank(NamedTuple):
+class RankPools(NamedTuple):
     """A rank's pools: what the flags and the workload ask for, and what the engine grants."""
 
     plan: Plan
     pp_rank: int
-    stage: range
+    rank: Rank
     asked: PoolSizes
     sizes: PoolSizes
 
+    @property
+    def stage(self) -> range:
+        return self.rank.stage
+
     def build(self, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
         """The tensors of this rank at other sizes."""
-        plan = self.plan
-        return tensor_specs(plan.geometry, plan.deployment, plan.profile, sizes, self.stage)
+        return tensor_specs(self.rank, sizes)
 
     @property
     def tensors(self) -> tuple[TensorSpec, ...]:
@@ -34,23 +37,22 @@ class Rank(NamedTuple):
 
     @property
     def attribution(self) -> Attribution:
-        plan = self.plan
-        return attribution(plan.geometry, plan.deployment, plan.profile, self.sizes, self.stage)
+        return attribution(self.rank, self.sizes)
 
 
-def rank_of(plan: Plan, workload: Workload, pp_rank: int | None = None) -> Rank:
-    """A rank of pipeline stage `pp_rank`, or (None) of the stage whose tensors take most.
+def pools_of(plan: Plan, workload: Workload, pp_rank: int | None = None) -> RankPools:
+    """The pools of a rank of pipeline stage `pp_rank`, or (None) of the stage whose tensors take most.
 
     Sizes that flags fix are taken from them, the others from the workload. Raises InputError, RefusedError.
     """
     deployment = plan.deployment
-    stages = stages_of(plan.geometry, deployment)
+    stages = ranks(plan)
     if pp_rank is not None and not 0 <= pp_rank < len(stages):
         raise InputError(f"--pp-rank {pp_rank} must lie between 0 and {len(stages) - 1}")
     asked = pool_sizes(plan, workload_sizes(deployment, workload))
     sizes = granted(deployment, asked)
-    ranks = [Rank(plan, number, stage, asked, sizes) for number, stage in enumerate(stages)]
-    return max(ranks, key=lambda rank: device_bytes(rank.tensors)) if pp_rank is None else ranks[pp_rank]
+    found = [RankPools(plan, number, rank, asked, sizes) for number, rank in enumerate(stages)]
+    return max(found, key=lambda pools: device_bytes(pools.tensors)) if pp_rank is None else found[pp_rank]
 
 
 def granted(deployment: Deployment, sizes: PoolSizes) -> PoolSizes:

@@ -36,12 +36,12 @@ def remedies(setup: Setup) -> list[Remedy]:
 
 def _starts_with(setup: Setup, cost: str) -> Callable[[float], bool]:
     """Whether the engine starts with one number of the costs changed: for searches of many steps over many stages."""
-    ranks = tuple(dict.fromkeys(stage_costs(setup.geometry, setup.deployment, setup.profile)))
+    priced = tuple(dict.fromkeys(stage_costs(setup)))
     pre_gib, available_gib = setup.memory(setup.deployment)
 
     def starts(value: float) -> bool:
         change: dict[str, Any] = {cost: value}
-        changed = tuple(rank._replace(**change) for rank in ranks)
+        changed = tuple(rank._replace(**change) for rank in priced)
         solutions = size_together(changed, pre_gib, available_gib).values()
         return all(solution.failure is None for solution in solutions)
 

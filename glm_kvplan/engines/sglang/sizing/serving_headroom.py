@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.free_memory import free_bytes
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.split import Split, best_split, tokens_needed, with_flags
@@ -33,9 +34,7 @@ def room(split: Split, demand: Demand) -> Room:
         return Room(0, 0, 0)
     free = free_bytes(split.setup, solution)
     needs = transients(
-        split.setup.geometry,
-        split.setup.deployment,
-        split.setup.profile,
+        rank_of(split.setup),
         solution.sizes,
         free_bytes=free,
         total_bytes=int(solution.pre_gib * GIB),

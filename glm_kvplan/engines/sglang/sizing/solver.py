@@ -6,12 +6,10 @@ Every float operation is the engine's, in its order: the aim is its integers, no
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank, Resolved
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
 from glm_kvplan.errors import InputError
-from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB
 
 # The engine's estimate of running requests where the user gives none, and its bounds.
@@ -146,36 +144,31 @@ def granted_requests(wanted: int, tokens: int, state_slots: int, slots_per_reque
     return min(wanted, tokens // 2, state_slots // slots_per_request)
 
 
-def attempt(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
-    pre_gib: float,
-    available_gib: float,
-    stage: range | None = None,
-) -> Solution:
+def attempt_rank(rank: Rank, pre_gib: float, available_gib: float) -> Solution:
+    """What the engine sizes on one rank alone, before it takes the least token pool over the ranks. See `attempt`."""
+    return size(costs(rank), pre_gib, available_gib)
+
+
+def attempt(of: Resolved, pre_gib: float, available_gib: float) -> Solution:
     """What the engine sizes on a rank with `pre_gib` GiB free before loading and `available_gib` after it.
 
-    With pipeline stages: `stage` gives that rank's own values, as before the engine takes the least token pool over
-    the ranks; None gives the rank whose token pool is the least, which is then every rank's, or one that fails.
+    With pipeline stages: of the rank whose token pool is the least, which is then every rank's, or of one that fails.
     A refusal by memory is told by the solution's `failure` (`failures.refusal` makes it an error). Raises SizingError
     for a strategy the engine refuses, InputError for values that cannot be.
     """
-    if stage is not None or deployment.pp_size == 1:
-        return size(costs(geometry, deployment, profile, stage), pre_gib, available_gib)
     return min(
-        attempt_stages(geometry, deployment, profile, pre_gib, available_gib),
+        attempt_stages(of, pre_gib, available_gib),
         key=lambda solution: (solution.failure is None, solution.token_capacity),
     )
 
 
-def attempt_stages(
-    geometry: Geometry, deployment: Deployment, profile: EngineProfile, pre_gib: float, available_gib: float
-) -> tuple[Solution, ...]:
+def attempt_stages(of: Resolved, pre_gib: float, available_gib: float) -> tuple[Solution, ...]:
     """Each pipeline stage's solution, all with the least token pool; refusals are told by `failure`."""
-    ranks = stage_costs(geometry, deployment, profile)
-    sized = size_together(tuple(dict.fromkeys(ranks)), pre_gib, available_gib)
-    return tuple(sized[rank] for rank in ranks)
+    priced = stage_costs(of)
+    if len(priced) == 1:
+        return (size(priced[0], pre_gib, available_gib),)
+    sized = size_together(tuple(dict.fromkeys(priced)), pre_gib, available_gib)
+    return tuple(sized[rank] for rank in priced)
 
 
 def size_together(ranks: tuple[Costs, ...], pre_gib: float, available_gib: float) -> dict[Costs, Solution]:

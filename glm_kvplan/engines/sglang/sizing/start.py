@@ -1,11 +1,10 @@
 """One start of the engine, foretold: its memory, what it sizes, what binds, and whether it can then serve."""
 
-from functools import partial
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits, limits
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
 from glm_kvplan.engines.sglang.sizing.headroom import Headroom, headroom
@@ -105,10 +104,10 @@ def boot(
     Raises InputError for memory that is unknown or cannot be, RefusedError for host pools that cannot be built; a
     refusal for want of memory is in the answer.
     """
-    geometry, deployment, profile = plan.geometry, plan.deployment, plan.profile
-    budget, weights = memory_of(plan, given, deployment)
-    layers = stages_of(geometry, deployment)
-    solutions = attempt_stages(geometry, deployment, profile, budget.pre_gib, budget.available_gib)
+    budget, weights = memory_of(plan, given, plan.deployment)
+    stages = ranks(plan)
+    layers = tuple(rank.stage for rank in stages)
+    solutions = attempt_stages(plan, budget.pre_gib, budget.available_gib)
     span = _span(plan, budget, solutions[0].sizes)
     failed = [number for number, solution in enumerate(solutions) if solution.failure is not None]
     if failed:
@@ -119,17 +118,14 @@ def boot(
     if host is not None:
         host = host._replace(balance=None, level=level(plan, host, budget.pre_gib, budget.available_gib))
     staging = [0] * len(layers) if host is None else [pools.staging_bytes for pools in host.plans]
-    draw = partial(memory_map, geometry, deployment, profile)
     maps = [
-        draw(solution.sizes, budget, stage, staged)
-        for solution, stage, staged in zip(solutions, layers, staging, strict=True)
+        memory_map(rank, solution.sizes, budget, staged)
+        for rank, solution, staged in zip(stages, solutions, staging, strict=True)
     ]
     fullest = min(range(len(maps)), key=lambda number: maps[number].free)
     solution, drawn = solutions[fullest], maps[fullest]
     needs = transients(
-        geometry,
-        deployment,
-        profile,
+        stages[fullest],
         solution.sizes,
         free_bytes=drawn.usable,
         total_bytes=budget.total_bytes,
@@ -147,7 +143,7 @@ def _span(plan: Plan, budget: MemoryBudget, sizes: PoolSizes) -> tuple[PoolSizes
         return sizes, sizes
 
     def at(available_gib: float) -> PoolSizes | None:
-        solution = attempt(plan.geometry, plan.deployment, plan.profile, budget.pre_gib, max(0.0, available_gib))
+        solution = attempt(plan, budget.pre_gib, max(0.0, available_gib))
         return None if solution.failure is not None else solution.sizes
 
     return at(budget.available_gib - budget.error_gib), at(budget.available_gib + budget.error_gib)

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile
-from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.units import GIB, MIB
 
 LOGIT_BYTES = 4
@@ -117,9 +116,7 @@ def graph_bytes(deployment: Deployment, running_requests: int, captured_tokens: 
 
 
 def transients(
-    geometry: Geometry,
-    deployment: Deployment,
-    profile: EngineProfile,
+    rank: Rank,
     sizes: PoolSizes,
     *,
     free_bytes: int,
@@ -132,6 +129,7 @@ def transients(
 
     `prompt_tokens` None: the longest prompt the server admits. The chunk of `deployment` is one DP worker's.
     """
+    geometry, deployment, profile, _ = rank
     longest = min(deployment.context_length, sizes.tokens) - 6  # managers/tp_worker.py:538-549 at 0.5.21
     prompt = max(1, longest if prompt_tokens is None else prompt_tokens)
     items: list[Transient] = []

@@ -67,7 +67,7 @@ class Setup:
 
     def solution_with(self, pre_gib: float, available_gib: float) -> Solution:
         """The same with other memory than its own."""
-        return attempt(self.geometry, self.deployment, self.profile, pre_gib, available_gib)
+        return attempt(self, pre_gib, available_gib)
 
     def changed(self, **changes: Any) -> "Setup | None":
         """This setup with some flags changed; None where the engine refuses them or they cannot be changed here."""
