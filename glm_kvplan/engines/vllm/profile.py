@@ -1,0 +1,105 @@
+"""What one vLLM release does differently for this model, as data: one TOML file a release in `profiles/`."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from glm_kvplan.errors import InputError
+
+PROFILES = Path(__file__).parent / "profiles"
+FIRST = "0.30.0"  # no file of an older release names the model
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProfile:
+    """The places where releases differ. `sources` says where: a subject to file:line in that release's wheel."""
+
+    release: str
+    # Blocks are packed one after another and rounded to the strides of their pages; the block is as wide as the token
+    # pages need; state groups are cut to fit it. Otherwise a layer has a region, and a state is padded to its page.
+    blocks_packed: bool
+    # The tail of a request is a ring that grows with the draft tokens; otherwise 4 slots whatever is drafted.
+    tail_ring: bool
+    # Where no --block-size is given, the unit of the block is what every backend takes; otherwise the first one's.
+    unit_of_all_backends: bool
+    # --mamba-ssm-cache-dtype reaches the KDA layers; otherwise the recurrent state is float32 whatever it says.
+    state_dtype_flag: bool
+    # FlashKDA exports one checkpoint of the state in a prefill: one state more a request with prefix caching.
+    prefill_checkpoint: bool
+    # The token cache is fp8 on SM100 unless asked otherwise.
+    sm100_fp8_default: bool
+    # Cache dtypes in which FLASHMLA_SPARSE takes rows without a RoPE part on SM90, separated by blanks.
+    nope_flashmla: str
+    # Decode context parallelism keeps a whole tail on every rank; otherwise it is refused for the tail.
+    tail_shared_by_dcp: bool
+    # A GB10 gets the batch defaults of small cards.
+    small_batches_on_gb10: bool
+    # What --mamba-cache-mode takes, separated by blanks; empty where it is read and has no effect.
+    cache_modes: str
+    # The indexer's gather workspace holds pooled keys and a bounded multiple of the context; otherwise 40 times it.
+    index_gather_bounded: bool
+    sources: Mapping[str, str]
+
+    @property
+    def base_release(self) -> str:
+        """The release itself, without the user's own profile file on top."""
+        return self.release.partition(" ")[0]
+
+    def source(self, subject: str) -> str:
+        """file:line at the release for a subject of `sources`; empty where this release has no such line."""
+        found = self.sources.get(subject)
+        return f"{found} at {self.base_release}" if found else ""
+
+
+def releases() -> tuple[str, ...]:
+    """The releases with a profile, oldest first."""
+    return tuple(sorted(path.stem for path in PROFILES.glob("*.toml")))
+
+
+@lru_cache
+def load_profile(name: str) -> EngineProfile:
+    """The profile of a release ("0.33.0"), or of a user's own TOML file: `base = "0.33.0"`, then what differs.
+
+    Raises InputError for a release before 0.30 (it does not know the model), an unknown one, or a bad file.
+    """
+    if name in releases():
+        return _profile(tomllib.loads((PROFILES / f"{name}.toml").read_text(encoding="utf-8")), name)
+    if name.endswith(".toml"):
+        return _from_file(Path(name))
+    known = ", ".join(releases())
+    if _before_first(name):
+        raise InputError(f"vLLM {name[:40]} does not know this model; the first that does is {FIRST} (known: {known})")
+    raise InputError(f"--engine vllm-{name[:80]}: no profile; known: {known}, or a TOML file")
+
+
+def _before_first(name: str) -> bool:
+    parts = name.lstrip("v").split(".")
+    return len(parts) >= 2 and all(part.isdecimal() for part in parts[:2]) and (int(parts[0]), int(parts[1])) < (0, 30)
+
+
+def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
+    known = [field.name for field in fields(EngineProfile)]
+    unknown = sorted(data.keys() - set(known))
+    if unknown:
+        raise InputError(f"{origin}: unknown profile field {unknown[0]!r}; fields are: {', '.join(known)}")
+    return EngineProfile(**data)
+
+
+def _from_file(path: Path) -> EngineProfile:
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"--engine {path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"--engine {path}: is not TOML ({error})") from None
+    base = str(data.pop("base", "")).removeprefix("vllm-")
+    if base not in releases():
+        raise InputError(f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ")
+    standard = asdict(load_profile(base))
+    for name, value in data.items():
+        if name in standard and type(value) is not type(standard[name]):
+            raise InputError(f"--engine {path}: {name} = {value!r} must be a {type(standard[name]).__name__}")
+    return _profile({**standard, "release": f"{base} with {path.name}", **data}, f"--engine {path}")

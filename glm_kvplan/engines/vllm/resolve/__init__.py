@@ -1,0 +1,1 @@
+"""What vLLM makes of its flags: one file a subject."""
