@@ -46,6 +46,7 @@ class Deployment:
     max_num_batched_tokens: int
     full_cuda_graphs: bool  # then a start needs a block for each of max_num_seqs
     cuda_graphs: bool
+    largest_capture: int | None  # --max-cudagraph-capture-size or the largest of --cudagraph-capture-sizes, where given
 
     # memory
     gpu_memory_utilization: float

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.resolve.site import Decisions
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import GIB, MIB
@@ -100,3 +101,19 @@ def graph_mode(given: Decisions) -> str:
     if mode not in GRAPH_MODES:
         raise InputError(f"--compilation-config: cudagraph_mode {mode[:40]} is not one of {', '.join(GRAPH_MODES)}")
     return mode
+
+
+def largest_capture(given: Decisions) -> int | None:
+    """The largest batch that is captured, where flags say it. Raises RefusedError where two of them do."""
+    config = given.table("compilation_config")
+    found = None
+    for name in ("max_cudagraph_capture_size", "cudagraph_capture_sizes"):
+        outer, inner = given.value(name), config.get(name)
+        if outer is not None and inner is not None:
+            given.refuse(f"{FLAG[name].option} and {name} of --compilation-config exclude each other", "batches")
+        value = inner if outer is None else outer
+        if isinstance(value, list | tuple) and value:
+            value = max(size for size in value if isinstance(size, int))
+        if isinstance(value, int):
+            found = value if found is None else min(found, value)
+    return found

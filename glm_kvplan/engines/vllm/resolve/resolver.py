@@ -79,6 +79,7 @@ def resolve(
         max_num_batched_tokens=batch,
         full_cuda_graphs=mode.startswith("FULL"),
         cuda_graphs=mode != "NONE",
+        largest_capture=running.largest_capture(given),
         gpu_memory_utilization=utilization,
         kv_cache_memory_bytes=_bytes(given, "kv_cache_memory_bytes"),
         num_gpu_blocks_override=_blocks(given),

@@ -1,0 +1,204 @@
+"""What is left of a GPU for the blocks: given, printed by a log, or estimated from the card with an interval.
+
+vLLM takes a share of the card, runs one full batch, and subtracts what that took at its peak: weights, context and
+communication, activations, and an estimate of its CUDA graphs. Of these the share and the weights are known; the
+others are estimated here from what public logs print, each with what it may be off.
+"""
+
+from math import ceil, isfinite
+from typing import NamedTuple
+
+from glm_kvplan.engines.vllm.components.index_keys import key_bytes
+from glm_kvplan.engines.vllm.rank import Rank
+from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.memory.budget import UNMEASURED_WEIGHTS_ERROR, MemoryPart
+from glm_kvplan.memory.gpu import Gpu
+from glm_kvplan.memory.weights import WeightEstimate
+from glm_kvplan.units import GB, GIB
+
+LOG_STEP = 0.01  # GiB: what the log prints of the available memory
+MEASURED_BATCH = 8192  # tokens of a step in every public figure
+GATHERED = 40  # multiples of the context the indexer's workspace holds before 0.32
+ROWS_AT_ONCE = (5, 2)  # multiples of the context from 0.32 on: up to 256K, and above
+LONG_CONTEXT = 256 * 1024
+
+H200 = "H200 logs of 2026 (doc id 58946482992, 69102865712)"
+DRIVER = MemoryPart(
+    "kept by the driver", -0.6, 0.15, "estimated",
+    "139.79 of the 140.40 GiB nvidia-smi reports of an H200: what four public logs' shares imply",
+)  # fmt: skip
+SEVERAL_GPUS = MemoryPart(
+    "context, communication, workspaces", -1.8, 0.5, "estimated",
+    f"1.6 to 2.1 GiB over the weights in {H200}: TP4, TP4 with MTP, TP4 with MTP and EP, TP8",
+)  # fmt: skip
+ONE_GPU = MemoryPart(
+    "context and workspaces", -1.2, 0.6, "estimated",
+    "no public figure of one GPU: what several take, less their communication",
+)  # fmt: skip
+ACTIVATION = MemoryPart(
+    "activations", -1.8, 0.6, "estimated", f"1.4 to 2.2 GiB a step of 8,192 tokens beside the indexer's own in {H200}",
+)  # fmt: skip
+# CUDA graphs by generation: what vLLM's own estimate of them said.
+GRAPHS = {
+    9: MemoryPart("CUDA graphs", -2.2, 1.1, "estimated", f"vLLM's estimate said 1.2 to 3.14 GiB in {H200}"),
+    10: MemoryPart("CUDA graphs", -3.0, 2.5, "estimated", "no public figure on SM100: between those of SM90 and SM120"),
+    12: MemoryPart(
+        "CUDA graphs", -20.9, 3.0, "estimated",
+        "vLLM's estimate said 20.88 GiB on 4x RTX PRO 6000 with MTP (local-inference-lab#501)",
+    ),
+}  # fmt: skip
+FEW_GRAPHS_ON_SM120 = MemoryPart(
+    "CUDA graphs", -9.6, 2.0, "estimated",
+    "vLLM's estimate said 9.56 GiB on 4x RTX PRO 6000 with captures up to 128 (local-inference-lab#501)",
+)  # fmt: skip
+FEW_CAPTURES = 128
+
+
+class Available(NamedTuple):
+    """Bytes for the blocks of one GPU. `low` and `high` are what they may be; equal where they are given."""
+
+    nbytes: int
+    low: int
+    high: int
+    how: str  # "given", "measured" or "estimated"
+    parts: tuple[MemoryPart, ...]
+
+    @property
+    def certainty(self) -> str:
+        """Of what follows from it: "derived" or "estimated"."""
+        return "estimated" if self.how == "estimated" else "derived"
+
+
+def available(
+    rank: Rank,
+    gpu: Gpu,
+    *,
+    available_gib: float | None = None,
+    pre_gib: float | None = None,
+    weights_gib: float | None = None,
+    draft_weights_gib: float | None = None,
+    weights: WeightEstimate | None = None,
+) -> Available:
+    """The memory of the blocks: --kv-cache-memory-bytes, or what the log prints as available, or an estimate.
+
+    `available_gib` is the log's "Available KV cache memory"; `pre_gib` what is free before vLLM starts. Raises
+    RefusedError where less is free than the share vLLM takes, InputError where the weights are not known.
+    """
+    deployment = rank.deployment
+    for flag, value in (("--available-gib", available_gib), ("--pre-gib", pre_gib), ("--weights-gib", weights_gib)):
+        if value is not None and not (isfinite(value) and value >= 0):
+            raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
+    images = max(int(deployment.mm_ipc_gpu_memory_gb * GIB), 0) if deployment.multimodal else 0
+    if deployment.kv_cache_memory_bytes is not None:
+        return _exactly(deployment.kv_cache_memory_bytes - images, "given", "--kv-cache-memory-bytes")
+    if available_gib is not None:
+        exact = int(available_gib * GIB) - images
+        half = int(LOG_STEP / 2 * GIB)
+        printed = abs(available_gib * 100 - round(available_gib * 100)) < 1e-9
+        found = _exactly(exact, "measured", "Available KV cache memory")
+        return found._replace(low=exact - half, high=exact + half) if printed else found
+    _enough_free(rank, gpu, pre_gib)
+    return _estimated(rank, gpu, weights_gib, draft_weights_gib, weights, images)
+
+
+def _exactly(nbytes: int, how: str, source: str) -> Available:
+    return Available(nbytes, nbytes, nbytes, how, (MemoryPart("available", nbytes / GIB, 0.0, how, source),))
+
+
+def total_gib(gpu: Gpu) -> float:
+    """What CUDA calls the card's memory: a little less than nvidia-smi does."""
+    return gpu.memory_mib / 1024 + (0.0 if gpu.integrated else DRIVER.gib)
+
+
+def _enough_free(rank: Rank, gpu: Gpu, pre_gib: float | None) -> None:
+    wanted = total_gib(gpu) * rank.deployment.gpu_memory_utilization
+    if pre_gib is not None and pre_gib + (0 if gpu.integrated else DRIVER.error_gib) < wanted:
+        raise RefusedError(
+            f"{pre_gib:.2f} GiB are free and --gpu-memory-utilization {rank.deployment.gpu_memory_utilization} of a "
+            f"{gpu.name} is {wanted:.2f} GiB; lower it",
+            rank.profile.source("requested"),
+        )
+
+
+def _estimated(
+    rank: Rank,
+    gpu: Gpu,
+    weights_gib: float | None,
+    draft_gib: float | None,
+    weights: WeightEstimate | None,
+    images: int,
+) -> Available:
+    deployment = rank.deployment
+    total = total_gib(gpu)
+    requested = ceil(total * GIB * deployment.gpu_memory_utilization) / GIB
+    parts = [MemoryPart(f"{gpu.name} memory", gpu.memory_mib / 1024, 0.0, "given", gpu.source)]
+    if not gpu.integrated:
+        parts.append(DRIVER)
+    left_out = MemoryPart("left to others", requested - total, 0.0, "given", "--gpu-memory-utilization")
+    parts += [left_out, *_weight_parts(rank, weights_gib, draft_gib, weights)]
+    if deployment.cpu_offload_gb:
+        offloaded = deployment.cpu_offload_gb * GB / GIB
+        parts.append(MemoryPart("offloaded weights", offloaded, 0.2, "given", "--cpu-offload-gb"))
+    parts.append(SEVERAL_GPUS if deployment.gpus > 1 else ONE_GPU)
+    parts += [_gather_workspace(rank), _activation(rank)]
+    if deployment.cuda_graphs and deployment.graphs_reserved:
+        parts.append(_graphs(rank, gpu))
+    if images:
+        parts.append(MemoryPart("decoded images", -images / GIB, 0.0, "given", "--mm-ipc-gpu-memory-gb"))
+    middle = sum(part.gib for part in parts)
+    # Independent amounts: the errors add in squares.
+    error = sum(part.error_gib**2 for part in parts) ** 0.5
+    return Available(
+        int(middle * GIB), int((middle - error) * GIB), int((middle + error) * GIB), "estimated", tuple(parts)
+    )
+
+
+def _weight_parts(
+    rank: Rank, weights_gib: float | None, draft_gib: float | None, weights: WeightEstimate | None
+) -> list[MemoryPart]:
+    """Target and draft weights. The MTP layer uses the target's embedding and head, so they are not counted again."""
+    parts = []
+    if weights_gib is not None:
+        parts.append(MemoryPart("target weights", -weights_gib, 0.0, "given", "--weights-gib"))
+    elif weights is None:
+        raise InputError("the weights are unknown: give --weights-gib or --checkpoint, or --available-gib of a log")
+    else:
+        parts.append(_weight_part("target weights", weights.target[0], weights))
+    if draft_gib is not None:
+        parts.append(MemoryPart("draft weights", -draft_gib, 0.0, "given", "--draft-weights-gib"))
+    elif rank.deployment.draft_layers and weights is not None:
+        part = _weight_part("draft weights", weights.draft[0] - weights.returned[0], weights)
+        parts.append(part._replace(error_gib=0.1))
+    elif rank.deployment.draft_layers:
+        raise InputError("--draft-weights-gib is missing: the MTP layer loads before the blocks are sized")
+    return parts
+
+
+def _weight_part(name: str, nbytes: int, weights: WeightEstimate) -> MemoryPart:
+    error = nbytes / GIB * UNMEASURED_WEIGHTS_ERROR if weights.error_gib is None else weights.error_gib
+    return MemoryPart(name, -nbytes / GIB, error, "estimated", weights.evidence)
+
+
+def _gather_workspace(rank: Rank) -> MemoryPart:
+    """The indexer's workspace, which a profiling run allocates whole: known to the byte."""
+    length = rank.deployment.max_model_len
+    key = key_bytes(rank.geometry)
+    if rank.profile.index_gather_bounded:
+        factor = ROWS_AT_ONCE[0] if length <= LONG_CONTEXT else ROWS_AT_ONCE[1]
+        nbytes = key * 8 * factor * length // rank.geometry.index_kpool
+    else:
+        nbytes = key * GATHERED * length
+    return MemoryPart("indexer workspace", -nbytes / GIB, 0.0, "derived", rank.profile.source("index_gather"))
+
+
+def _activation(rank: Rank) -> MemoryPart:
+    """What a full step takes at its peak, by its tokens. Never measured but with 8,192: the error grows with it."""
+    share = rank.deployment.max_num_batched_tokens / MEASURED_BATCH
+    return ACTIVATION._replace(gib=ACTIVATION.gib * share, error_gib=ACTIVATION.error_gib * max(share, 0.5))
+
+
+def _graphs(rank: Rank, gpu: Gpu) -> MemoryPart:
+    generation, largest = gpu.capability[0], rank.deployment.largest_capture
+    if generation == 12 and largest is not None and largest <= FEW_CAPTURES:
+        return FEW_GRAPHS_ON_SM120
+    return GRAPHS[generation]
