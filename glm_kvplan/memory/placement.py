@@ -28,7 +28,9 @@ class Placement(NamedTuple):
 
     relaid_linear: bool = False  # a kernel lays FP8 block scales out anew, one for each row of 128 columns
     relaid_experts: bool = False  # the same for the routed experts
-    swizzled_copies: bool = False  # a kernel keeps NVFP4's scales twice, as stored and swizzled
+    swizzled_copies: bool = False  # a kernel keeps ModelOpt NVFP4's scales twice, as stored and swizzled
+    freed_copies: bool = False  # a kernel builds the second scales and frees them after the load
+    modelopt_draft: bool = False  # of a ModelOpt FP4 checkpoint the MTP layer is built in BF16, its own head packed
     notes: tuple[str, ...] = ()  # what the engine does with weights that the bytes leave out
 
     @property

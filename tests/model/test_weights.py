@@ -10,6 +10,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.memory.weights import WeightEstimate
 from glm_kvplan.memory.weights import estimate_weights as estimate_of
+from glm_kvplan.model.checkpoints import CHECKPOINTS, ROLES, find_checkpoint, spell
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.model.weight_manifest import MANIFEST, load_manifest
@@ -28,11 +29,10 @@ def estimate_weights(
     launched: Deployment,
     checkpoint: str,
     *,
-    draft_bf16: bool | None = None,
     gpu: Gpu | None = None,
     **flags: object,
 ) -> WeightEstimate:
-    return estimate_of(geometry, placement(geometry, launched, flags, gpu), checkpoint, draft_bf16=draft_bf16)
+    return estimate_of(geometry, placement(geometry, launched, flags, gpu), checkpoint)
 
 
 def gib(launched: Deployment, checkpoint: str, **options: object) -> list[str]:
@@ -59,7 +59,7 @@ BF16 = {1: "585.09 + 16.24", 2: "292.88 + 8.17", 4: "146.78 + 4.13", 8: "73.73 +
 
 @pytest.mark.parametrize("tp", FP8)
 @pytest.mark.parametrize("expert_parallel", [False, True])
-@pytest.mark.parametrize(("checkpoint", "table"), [("fp8", FP8), ("nvfp4", NVFP4)])
+@pytest.mark.parametrize(("checkpoint", "table"), [("fp8", FP8), ("nvfp4-ct:experts", NVFP4)])
 def test_tensor_and_attention_data_parallel(
     tp: int, expert_parallel: bool, checkpoint: str, table: dict[int, tuple[str, ...]]
 ) -> None:
@@ -72,7 +72,7 @@ def test_tensor_and_attention_data_parallel(
 @pytest.mark.parametrize("tp", NVFP4)
 def test_bf16_draft_beside_nvfp4_experts(tp: int) -> None:
     target = NVFP4[tp][0].split(" + ")[0]
-    assert gib(deployment(tp), "nvfp4", draft_bf16=True) == [f"{target} + {NVFP4[tp][3]}"]
+    assert gib(deployment(tp), "nvfp4-ct:experts/bf16") == [f"{target} + {NVFP4[tp][3]}"]
 
 
 @pytest.mark.parametrize("tp", BF16)
@@ -108,19 +108,68 @@ def test_deep_gemm_experts_on_sm100() -> None:
     assert estimate_weights(GEOMETRY, launched, "fp8", gpu=find_gpu("h200")).target == plain.target
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "tp", "target", "draft"),
-    [("nvfp4-mlp", 4, 44.76, 3.81), ("w4a16", 2, 84.71, 3.19)],
-)
-def test_boot_logs_lie_within_the_stated_error(checkpoint: str, tp: int, target: float, draft: float) -> None:
-    estimate = estimate_weights(GEOMETRY, deployment(tp), checkpoint)
-    assert estimate.error_gib is not None
-    missed = (estimate.target[0] + estimate.draft[0]) / GIB - (target + draft)
-    assert abs(missed) <= estimate.error_gib
+# What public boots printed: GiB of target and draft of one rank. The issue asks for 1 % of each, apart.
+CUTLASS, MARLIN = {"moe_runner_backend": "flashinfer_cutlass"}, {"moe_runner_backend": "marlin"}
+PRINTED = [
+    ("nvfp4", 1, "gb300", {}, 176.97, 15.38),  # nvidia/GLM-5.3-Flash-NVFP4 on a DGX Station, 0.5.20
+    ("nvfp4-mlp", 4, "b200", CUTLASS, 44.76, 3.81),  # RadixArk/GLM-5.3-Flash-NVFP4
+    ("w4a16", 2, "rtxpro6000", {}, 84.71, 3.19),
+    ("w4a16-fp8", 2, "rtxpro6000", {}, 81.51, 3.19),
+    ("fp8", 8, "mi355x", {}, 38.02, None),
+    ("nvfp4-experts", 4, "rtxpro6000", MARLIN, 49.0, None),  # printed as about 49
+]
+
+
+@pytest.mark.parametrize(("checkpoint", "tp", "gpu", "flags", "target", "draft"), PRINTED)
+def test_printed_weights(
+    checkpoint: str, tp: int, gpu: str, flags: dict[str, object], target: float, draft: float | None
+) -> None:
+    estimate = estimate_weights(GEOMETRY, deployment(tp), checkpoint, gpu=find_gpu(gpu), **flags)
+    assert estimate.target[0] / GIB == pytest.approx(target, rel=0.01)
+    if draft is not None:
+        assert estimate.draft[0] / GIB == pytest.approx(draft, rel=0.01)
+        assert estimate.error_gib is not None
+        missed = (estimate.target[0] + estimate.draft[0]) / GIB - (target + draft)
+        assert abs(missed) <= estimate.error_gib
+
+
+def test_printed_weights_with_the_experts_elsewhere() -> None:
+    """15.79 GiB on one GPU where the routed experts live on the CPU."""
+    groups = dict(estimate_weights(GEOMETRY, Deployment(), "fp8").target_groups[0])
+    assert (sum(groups.values()) - groups["experts"]) / GIB == pytest.approx(15.79, rel=0.01)
+
+
+def test_weights_that_pools_imply() -> None:
+    """446 slots and 7,362,048 tokens of a B200 TP4 EP4 server mean 77.96 GiB of target and draft."""
+    estimate = estimate_weights(GEOMETRY, deployment(4, ep_size=4), "fp8", gpu=find_gpu("b200"))
+    assert (estimate.target[0] + estimate.draft[0]) / GIB == pytest.approx(77.96, rel=0.01)
+
+
+def test_a_modelopt_draft_is_bf16_and_its_head_packed() -> None:
+    """1.18 GiB of head, 4.5 of 16 bits: 0.85 GiB less than in BF16 at TP1."""
+    plain = estimate_weights(GEOMETRY, deployment(1), "nvfp4-ct:experts+mlp/bf16")
+    packed = estimate_weights(GEOMETRY, deployment(1), "nvfp4")
+    head = 154_880 * 4096 * 2
+    assert plain.draft[0] - packed.draft[0] == head - head * 4.5 / 16
+    assert plain.target == packed.target
+    assert plain.returned[0] - packed.returned[0] == head - head * 4.5 / 16
+
+
+def test_known_formats_have_names() -> None:
+    for name in CHECKPOINTS:
+        form = find_checkpoint(name)
+        assert form.name == name and form.evidence
+        sides = [{role: form.family(role, draft).name for role in ROLES} for draft in (False, True)]
+        assert spell(*sides) == name
+    assert spell({"experts": "nvfp4", "kda": "fp8"}, {}) == "nvfp4:experts,fp8:kda/bf16"
+    for wrong in ("gguf", "nvfp4:", "nvfp4:expert", "nvfp4:experts/", "nvfp4:experts//bf16", "fp8+bf16", ""):
+        with pytest.raises(InputError, match="no size formula"):
+            find_checkpoint(wrong)
 
 
 def test_unmeasured_layouts_say_so() -> None:
-    assert estimate_weights(GEOMETRY, deployment(4), "fp8").error_gib == 0.3
+    found = estimate_weights(GEOMETRY, deployment(4), "fp8").error_gib
+    assert found == pytest.approx(75.25 * 0.004, abs=0.001)
     for launched in (deployment(8, 8), deployment(4, pp_size=2)):
         estimate = estimate_weights(GEOMETRY, launched, "fp8")
         assert estimate.error_gib is None
@@ -129,7 +178,7 @@ def test_unmeasured_layouts_say_so() -> None:
 
 
 def test_marlin_keeps_the_swizzled_scales_too() -> None:
-    assert gib(deployment(4), "nvfp4", moe_runner_backend="marlin") == ["49.33 + 1.81"]
+    assert gib(deployment(4), "nvfp4:experts", moe_runner_backend="marlin") == ["49.33 + 3.92"]
     assert gib(deployment(4), "w4a16", moe_runner_backend="marlin") == gib(deployment(4), "w4a16")
 
 

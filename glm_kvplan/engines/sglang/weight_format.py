@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from glm_kvplan.launch.model_name import base_name
+from glm_kvplan.model.checkpoints import ROLES as _ROLES
+from glm_kvplan.model.checkpoints import spell
+from glm_kvplan.model.quantized_modules import exclude_list, modules_of, names, packed_roles
 
 # What --quantization and quantization_config.quant_method say, by the engine's names.
 _METHODS = {
@@ -28,11 +31,20 @@ _METHODS = {
     "auto-round-int8": "int8",
     "unquant": "bf16",
 }
+# Checkpoints whose name says less than is known of them: what they are by their own config or by what they weigh.
+_PUBLISHED = {
+    "nvidia/glm-5.3-flash-nvfp4": "nvfp4",
+    "radixark/glm-5.3-flash-nvfp4": "nvfp4-mlp",
+    "libertaidai/glm-5.3-flash-nvfp4": "nvfp4-experts",
+    "redhatai/glm-5.3-flash-nvfp4": "nvfp4-fp8",
+}
 _IN_NAMES = (
+    ("w4a16.*fp8", "w4a16-fp8"),
+    ("w4a16", "w4a16"),
     ("nvfp4", "nvfp4"),
     ("mxfp4", "mxfp4"),
     ("mxfp8", "mxfp8"),
-    ("w4a16|awq|gptq|int4|autoround", "w4a16"),
+    ("awq|gptq|int4|autoround", "w4a16"),
     ("w4afp8", "w4afp8"),
     ("int8|w8a8", "int8"),
     ("fp8", "fp8"),
@@ -42,7 +54,9 @@ _IN_NAMES = (
 
 
 class WeightFormat(NamedTuple):
-    """A format (fp8, bf16, nvfp4, mxfp4, mxfp8, w4a16, w4afp8, int8, or the method's own name) and how it is known."""
+    """A format (one of CHECKPOINTS or a spelling of one, mxfp8, w4afp8, int8, or the method's own name) and how it is
+    known.
+    """
 
     format: str
     reason: str
@@ -57,9 +71,17 @@ def weight_format(
     The config wins over the flag because the flag says how weights are run, not how they are stored.
     """
     declared = _quantization_config(config) if config is not None else None
+    published = _published(model)
     if declared is not None:
-        return WeightFormat(_of_config(declared), f"quantization_config: {declared.get('quant_method', '?')}")
+        method = declared.get("quant_method", "?")
+        plain = _of_config(declared)
+        found = _detailed(plain, declared)
+        if found == plain and published is not None and published.startswith(plain):
+            found = published  # the config has no list of modules, but the checkpoint is a known one
+        return WeightFormat(found, f"quantization_config: {method}")
     method = flags.get("quantization")
+    if published is not None and (not isinstance(method, str) or published.startswith(_METHODS.get(method, ""))):
+        return WeightFormat(published, f"the checkpoint {model!r}")
     if isinstance(method, str) and method in _METHODS:
         return WeightFormat(_METHODS[method], f"--quantization {method}")
     name = re.sub(r"[-_. ]", "", base_name(model)) if model else ""
@@ -71,6 +93,90 @@ def weight_format(
     if config is not None:
         return WeightFormat("bf16", "config.json has no quantization_config")
     return WeightFormat("fp8", "assumed: the published checkpoint's format", True)
+
+
+def _published(model: str | None) -> str | None:
+    """The format of a checkpoint that is known by its owner and name, also from a folder of a Hub cache."""
+    if not model:
+        return None
+    parts = [part for part in model.replace("\\", "/").lower().split("/") if part]
+    cached = next(
+        (part.removeprefix("models--").replace("--", "/") for part in parts if part.startswith("models--")), None
+    )
+    return _PUBLISHED.get(cached or "/".join(parts[-2:]))
+
+
+def _detailed(plain: str, declared: Mapping[str, Any]) -> str:
+    """The format with the modules that the config leaves out or lists, where it says."""
+    listed = declared.get("quantized_layers")
+    if isinstance(listed, Mapping):
+        return _of_lists(listed)
+    groups = declared.get("config_groups")
+    several = isinstance(groups, Mapping) and len(groups) > 1
+    excluded = exclude_list(declared)
+    if plain not in _FAMILY_OF or (excluded is None and not several):
+        return plain
+    family = _FAMILY_OF[plain]
+    if family == "nvfp4" and str(declared.get("quant_method", "")).lower() == "compressed-tensors":
+        family = "nvfp4-ct"
+    sides = []
+    for draft in (False, True):
+        packed = packed_roles(excluded or (), draft)
+        side = dict.fromkeys(packed, family)
+        if several and isinstance(groups, Mapping):
+            side = {role: found for role in packed if (found := _of_groups(groups, role, draft)) is not None}
+        sides.append(side)
+    if not sides[0]:
+        return plain
+    return spell(*sides)
+
+
+_FAMILY_OF = {"nvfp4": "nvfp4", "w4a16": "w4a16", "mxfp4": "mxfp4"}
+_ALGORITHMS = (("NVFP4", "nvfp4"), ("W4A16", "w4a16"), ("MXFP4", "mxfp4"), ("FP8", "fp8"))
+
+
+def _of_lists(listed: Mapping[str, Any]) -> str:
+    """ModelOpt's mixed precision: each quantized module with its algorithm."""
+    sides: list[dict[str, str]] = []
+    for draft in (False, True):
+        side = {}
+        for role in _ROLES:
+            for module in modules_of(role, draft):
+                entry = next(
+                    (value for name, value in listed.items() if isinstance(name, str) and names(name, module)), None
+                )
+                algorithm = str(entry.get("quant_algo", "")).upper() if isinstance(entry, Mapping) else ""
+                family = next((family for word, family in _ALGORITHMS if word in algorithm), None)
+                if family is not None:
+                    side[role] = family
+        sides.append(side)
+    return spell(*sides) if sides[0] else "modelopt_mixed"
+
+
+def _of_groups(groups: Mapping[str, Any], role: str, draft: bool) -> str | None:
+    """compressed-tensors: the family of the group whose targets name the role's modules, else all linears."""
+    linear = None
+    for group in groups.values():
+        if not isinstance(group, Mapping) or not isinstance(group.get("targets"), list):
+            continue
+        family = _of_weights(group.get("weights"))
+        targets = [target for target in group["targets"] if isinstance(target, str)]
+        if any(names(target, module) for target in targets for module in modules_of(role, draft)):
+            return family
+        if "Linear" in targets:
+            linear = family
+    return linear
+
+
+def _of_weights(weights: object) -> str | None:
+    if not isinstance(weights, Mapping):
+        return None
+    bits, kind, size = weights.get("num_bits"), weights.get("type"), weights.get("group_size")
+    if bits == 4 and kind == "float":
+        return "nvfp4-ct" if size == 16 else "mxfp4"
+    if bits == 4:
+        return "w4a16"
+    return "fp8" if bits == 8 and kind == "float" else None
 
 
 def _quantization_config(config: Mapping[str, Any]) -> Mapping[str, Any] | None:

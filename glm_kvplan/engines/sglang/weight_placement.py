@@ -41,9 +41,24 @@ def placement(
         relaid_linear=sm100,
         relaid_experts=sm100
         and (runner == "deep_gemm" or (runner == "auto" and exchange in ("deepep", "mooncake", "nixl"))),
-        swizzled_copies=runner == "marlin",  # layers/quantization/marlin_utils_fp4.py:468-573 at 0.5.23
+        # layers/quantization/marlin_utils_fp4.py:468-573 and modelopt_quant.py:2553-2584 at 0.5.23
+        swizzled_copies=_fp4_runner(runner, gpu) == "marlin",
+        freed_copies=_fp4_runner(runner, gpu) == "flashinfer_cutlass",
+        modelopt_draft=True,  # models/deepseek_nextn.py:71-75, :294-299 at 0.5.23
         notes=tuple(_notes(deployment)),
     )
+
+
+def _fp4_runner(runner: str, gpu: Gpu | None) -> str:
+    """The kernel of ModelOpt NVFP4 experts.
+
+    Source: arg_groups/overrides.py:805-831, :1513-1522 and layers/quantization/modelopt_quant.py:2376-2380 at 0.5.23.
+    """
+    if runner in ("experimental_sgl_marlin", "lora_marlin"):
+        return "marlin"
+    if runner != "auto" or gpu is None or gpu.vendor != "cuda":
+        return runner
+    return "flashinfer_trtllm" if gpu.sm100 else "flashinfer_cutlass" if gpu.blackwell else "marlin"
 
 
 def _notes(deployment: Deployment) -> list[str]:
