@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import BASELINE, EngineProfile, load_profile
-from glm_kvplan.engines.sglang.resolve.resolver import Resolution, resolve
+from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.sglang.weight_format import WeightFormat, weight_format
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.geometry import Geometry
@@ -35,7 +35,7 @@ class Given:
     def plan(self, **changes: object) -> "Plan":
         """Resolve it, with some flags changed (None takes a flag back). Raises as `plan`."""
         flags = {name: value for name, value in {**self.flags, **changes}.items() if value is not None}
-        resolution = resolve(
+        deployment = resolve(
             flags, geometry=self.model.geometry, profile=self.profile, gpu=self.gpu, environment=self.environment
         )
         stand_in = self.model.origin == BUNDLED_ORIGIN and self.served is not None
@@ -49,7 +49,7 @@ class Given:
             self.environment,
             self.served,
             self.notes,
-            resolution=resolution,
+            deployment=deployment,
             weight_format=stored,
         )
 
@@ -58,7 +58,7 @@ class Given:
 class Plan(Given):
     """What was given, resolved: everything the ledgers, the solver and the pools ask about one deployment."""
 
-    resolution: Resolution
+    deployment: Deployment
     weight_format: WeightFormat
 
     @property
@@ -66,12 +66,8 @@ class Plan(Given):
         return self.model.geometry
 
     @property
-    def deployment(self) -> Deployment:
-        return self.resolution.deployment
-
-    @property
     def choices(self) -> tuple[Choice, ...]:
-        return self.resolution.choices
+        return self.deployment.choices
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

@@ -159,7 +159,7 @@ def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch:
     installed = installed_release()
     if installed is not None and installed != made.profile.base_release:
         print(f"kvplan: note: sglang {installed} is installed here; this is {made.profile.release}", file=sys.stderr)
-    for note in (*made.notes, *made.resolution.warnings):
+    for note in (*made.notes, *made.deployment.warnings):
         print(f"kvplan: note: {note}", file=sys.stderr)
     return made
 

@@ -62,6 +62,7 @@ class Flag(NamedTuple):
     # decided: no flag, a value that rules decide; beside: takes or frees GPU memory that is not planned
     role: Role = "flag"
     moves: tuple[str, ...] = POOLS  # the weights of a rank, its pools, both, nothing
+    becomes: str = ""  # the values that rules make of it, where nothing but rules reads the flag itself
     # What a server's printed value (boot log, server info) is here: read back as the flag; a fact that is no flag to
     # give (the engine decides it whatever is given); "" for one that is not read
     printed: Printed = "flag"

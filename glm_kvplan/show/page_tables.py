@@ -174,5 +174,5 @@ def paste(seen: Picture, words: Words) -> Section:
 
 def notes(seen: Picture, words: Words) -> Section | None:
     """What was said on the way: of the model, the launch command and the resolved flags."""
-    found = (*seen.plan.notes, *seen.plan.resolution.warnings, *seen.boot.weight_notes)
+    found = (*seen.plan.notes, *seen.plan.deployment.warnings, *seen.boot.weight_notes)
     return Section("notes", words("section_notes"), found) if found else None

@@ -1,17 +1,17 @@
 """What every JSON answer says of its plan: model, engine, GPU and deployment."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from glm_kvplan import __version__
+from glm_kvplan.engines.sglang.deployment import SIZING
 from glm_kvplan.planner import Plan
 
 
 def plan_document(plan: Plan, more_notes: Sequence[str] = ()) -> dict[str, Any]:
     """The head of a JSON answer; `more_notes` are the answer's own, beside the plan's."""
     deployment = plan.deployment
-    resolved = {field.name: getattr(deployment, field.name) for field in fields(deployment)}
+    resolved = dict(zip(SIZING, deployment.sizing, strict=True))
     return {
         "kvplan": __version__,
         "model": {"name": plan.model.name, "origin": plan.model.origin},
@@ -22,5 +22,5 @@ def plan_document(plan: Plan, more_notes: Sequence[str] = ()) -> dict[str, Any]:
             "attn_tp_size": deployment.attn_tp_size,
             "slots_per_request": deployment.slots_per_request,
         },
-        "notes": [*plan.notes, *plan.resolution.warnings, *more_notes],
+        "notes": [*plan.notes, *plan.deployment.warnings, *more_notes],
     }

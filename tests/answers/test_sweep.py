@@ -15,7 +15,6 @@ from glm_kvplan.answers.contexts import contexts
 from glm_kvplan.answers.sweep.axes import flag_value, read_axis
 from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.answers.sweep.pool_law import pool_law
-from glm_kvplan.answers.sweep.replaced import changed
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
@@ -241,15 +240,6 @@ def test_the_law_of_the_pools_is_the_list_of_tensors(
             more = sizes._replace(running_requests=requests + 1)
             grown = device_bytes(tensor_specs(Rank(geometry, deployment, profile, stage), more))
             assert law.of_request(deployment) == grown - listed
-
-
-def test_a_changed_deployment_is_a_replaced_one() -> None:
-    deployment = plan(EXAMPLE_B, gpu="b200").deployment
-    changes: dict[str, Any] = {"context_length": 8192, "mem_fraction_static": 0.5}
-    assert changed(deployment, changes) == replace(deployment, **changes)
-    assert deployment.context_length == 1 << 20
-    with pytest.raises(KeyError):
-        changed(deployment, {"contextlength": 1})
 
 
 def test_refused_points_are_rows() -> None:

@@ -154,7 +154,7 @@ def _warnings(file: DeploymentFile, made: FilePlan, answer: Boot, judged: Mappin
     if made.command is not None:
         for remark in made.command.warnings:
             yield _warning(file, "launch", remark, *_launch_key(file))
-    for remark in plan.resolution.warnings:
+    for remark in plan.deployment.warnings:
         yield _warning(file, "resolve", remark, *_launch_key(file))
     if plan.gpu_assumed:
         yield _warning(file, "assumed_gpu", f"no gpu is named, so an {plan.gpu.name} is assumed", "gpu")

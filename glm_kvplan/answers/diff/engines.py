@@ -1,10 +1,11 @@
 """What two engine releases make of the same deployments of this model, in bytes."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import NamedTuple
 
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
+from glm_kvplan.engines.sglang.deployment import SIZING
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 from glm_kvplan.planner import Plan, plan
@@ -65,10 +66,9 @@ def _tensors(rank: RankEstimate) -> dict[str, int]:
 
 
 def _flags(a: Plan, b: Plan) -> Iterator[Change]:
-    for field in fields(a.deployment):
-        before, after = getattr(a.deployment, field.name), getattr(b.deployment, field.name)
+    for name, before, after in zip(SIZING, a.deployment.sizing, b.deployment.sizing, strict=True):
         if before != after:
-            yield Change("flag", field.name, before, after)
+            yield Change("flag", name, before, after)
 
 
 def _under(profile: EngineProfile, gpu: str, flags: dict[str, object]) -> Plan:

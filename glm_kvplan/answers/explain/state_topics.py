@@ -1,7 +1,5 @@
 """Topics about what grows with state slots and requests: the slot, its sharding, the two sub-pools, the tail."""
 
-from dataclasses import replace
-
 from glm_kvplan.answers.explain.topic import Explanation, Ground, plural, right, wrong
 from glm_kvplan.engines.sglang.components import kda_state
 from glm_kvplan.engines.sglang.components import pool_units as counts
@@ -36,7 +34,7 @@ def slot(ground: Ground) -> Explanation:
     if number > 1:
         misread = wrong("one request, taken to be one slot", ledger.bytes_per_unit, "B")
     else:
-        cached = replace(deployment, disable_radix_cache=False, mamba_radix_cache_strategy="extra_buffer")
+        cached = deployment.changed(disable_radix_cache=False, mamba_radix_cache_strategy="extra_buffer")
         usual = cached.slots_per_request
         misread = wrong(f"one request with the {usual} slots of a prefix cache", ledger.bytes_per_unit * usual, "B")
     return Explanation(

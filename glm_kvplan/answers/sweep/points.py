@@ -10,7 +10,6 @@ from glm_kvplan.answers.sweep.axes import Axis, check_axes, count_points, flag_v
 from glm_kvplan.answers.sweep.bounded_cache import Memo
 from glm_kvplan.answers.sweep.columns import RESULTS, Column
 from glm_kvplan.answers.sweep.pool_law import PoolLaw
-from glm_kvplan.answers.sweep.replaced import changed
 from glm_kvplan.answers.sweep.sized_point import ALONE, Sized, shape, sized
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
@@ -156,7 +155,7 @@ class Sweep:
                 if isinstance(single, Refused):
                     return single
                 changes[name] = single
-        return changed(start.plan.deployment, changes) if changes else start.plan.deployment
+        return start.plan.deployment.changed(**changes) if changes else start.plan.deployment
 
     def _budget(self, plan: Plan, deployment: Deployment, memory: _Key) -> MemoryBudget | Refused:
         known = self.memory._replace(**dict(zip(self._names["memory"], memory, strict=True)))

@@ -4,7 +4,6 @@ For one deployment every tensor is linear in pages, state slots and request rows
 length times rows. Six lists of tensors therefore say what every other size costs, at a fortieth of the time.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components import pool_units as counts
@@ -46,7 +45,7 @@ class PoolLaw(NamedTuple):
 def pool_law(rank: Rank) -> PoolLaw:
     """The law of a rank's pools; its context length and caps do not matter."""
     deployment = rank.deployment
-    short, longer = (replace(deployment, context_length=_CONTEXT + more) for more in (0, 1))
+    short, longer = (deployment.changed(context_length=_CONTEXT + more) for more in (0, 1))
     # PD decode raises the slots to its requests' need: from here on they count as they are
     slots = counts.effective_state_slots(deployment, PoolSizes(0, 0, 1))
 

@@ -1,13 +1,12 @@
 """One point sized: what `boot` says of it, without the drawing and the words."""
 
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from glm_kvplan.answers.sweep.bounded_cache import Memo
 from glm_kvplan.answers.sweep.pool_law import PoolLaw, pool_law
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.deployment import SIZING, Deployment
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.failures import refusal
@@ -22,7 +21,7 @@ from glm_kvplan.units import GIB
 ALONE = frozenset(("mem_fraction_static", "mamba_full_memory_ratio", "max_mamba_cache_size", "context_length"))
 # What neither the weights nor the tensors of given sizes depend on (the context length the law takes into account).
 _NO_SHAPE = ALONE | {"max_running_requests", "max_total_tokens", "decode_graph_max_bs", "prefill_graph_max_bs"}
-shape = attrgetter(*(field.name for field in fields(Deployment) if field.name not in _NO_SHAPE))
+shape = attrgetter(*(name for name in SIZING if name not in _NO_SHAPE))
 
 
 class Sized(NamedTuple):

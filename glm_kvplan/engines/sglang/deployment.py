@@ -1,88 +1,114 @@
-"""How the model is launched, every engine default already filled in (see `resolve`)."""
+"""How the model is launched: the engine's arguments once every default is filled in, frozen, each with its reason."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import FrozenInstanceError
+from operator import attrgetter
+from typing import Any
 
-KvLayout = Literal["bf16", "fp8_scaled", "fp8_raw"]
+from glm_kvplan.engines.flag import Choice, Flag
+from glm_kvplan.engines.sglang.flags import FLAG, TABLE
+from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
+from glm_kvplan.engines.sglang.resolve.arguments import KvLayout as KvLayout
+
+# What sizes and weights follow from: the rest only decides these, or what the engine refuses.
+SIZING: tuple[str, ...] = tuple(row.name for row in TABLE if row.moves and not row.becomes and not row.unplanned)
+_sizing = attrgetter(*SIZING)
+_SHOWN = tuple(row for row in TABLE if row.shown)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """One resolved deployment, in the engine's own flag names.
+class Deployment(Arguments):
+    """One resolved deployment, in the engine's own flag names; `resolve` makes it.
 
-    The field defaults are the neutral values (one GPU, nothing switched on), not the engine's decisions:
-    those are made, with their reasons, in `resolve` alone. Global values stay global here
-    (`max_running_requests`, `max_mamba_cache_size`); the `..._per_worker` properties divide them.
+    Two are equal where everything that sizes follow from is equal, however it was asked for. Global values stay
+    global here (`max_running_requests`, `max_mamba_cache_size`); the `..._per_worker` methods divide them.
     """
 
-    # parallel layout
-    tp_size: int = 1
-    pp_size: int = 1
-    attn_dp_size: int = 1  # attention-DP width (1 when attention DP is off)
-    attn_cp_size: int = 1
-    replicas: int = 1  # plain data parallelism: whole copies of the engine
-    ep_size: int = 1
-    moe_dp_size: int = 1
-    moe_dense_tp_size: int | None = None
-    moe_a2a_backend: str = "none"
-    nnodes: int = 1
-    linear_attn_tp_size: int = 1  # how many ranks share one KDA state
-    pipeline_partition: tuple[int, ...] | None = None  # layers per PP stage, None for the engine's split
+    # decided by the time the rules have run
+    dsa_prefill_backend: str
+    dsa_decode_backend: str
+    page_size: int
+    context_length: int
+    mamba_ssm_dtype: str
+    chunked_prefill_size: int
+    prefill_graph_max_bs: int
+    mem_fraction_static: float
+    disaggregation_decode_extra_slots: int
+    warnings: tuple[str, ...]  # type: ignore[assignment]  # what the engine accepts and does otherwise, a line each
+    site: Site | None  # where it was resolved; None for one made by hand
 
-    # token pool
-    page_size: int = 64
-    kv_cache_dtype: str = "bfloat16"
-    kv_layout: KvLayout = "bf16"
-    dsa_prefill_backend: str = "flashmla_sparse"
-    dsa_decode_backend: str = "fa3"
-    max_total_tokens: int | None = None
-    context_length: int = 1048576
+    def __init__(self, **values: Any) -> None:
+        """One made by hand from resolved values; what is left out is neutral: one H200, nothing switched on."""
+        unknown = values.keys() - _NEUTRAL.keys()
+        if unknown:
+            raise TypeError(f"Deployment has no field {min(unknown)!r}")
+        object.__setattr__(self, "__dict__", {**_NEUTRAL, **values})
 
-    # state pool
-    disable_radix_cache: bool = False
-    mamba_radix_cache_strategy: str = "extra_buffer"  # auto (radix off), extra_buffer, extra_buffer_lazy, no_buffer
-    disable_overlap_schedule: bool = False
-    linear_attn_backend: str = "triton"
-    mamba_conv_dtype: str = "bfloat16"
-    mamba_ssm_dtype: str = "float32"
-    mamba_full_memory_ratio: float = 0.9
-    max_mamba_cache_size: int | None = None
-    skip_decode_lock: bool = False  # SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK
-    enable_linear_replayssm_spec: bool = False
+    @classmethod
+    def of(cls, draft: Arguments, site: Site) -> "Deployment":
+        """The deployment that a draft has become. It takes the draft's values over: nothing is copied."""
+        made = cls.__new__(cls)
+        values = draft.__dict__
+        values.update(site=site, warnings=tuple(draft.warnings))
+        object.__setattr__(made, "__dict__", values)
+        return made
 
-    # requests and batches
-    max_running_requests: int | None = None
-    chunked_prefill_size: int = 8192
-    max_prefill_tokens: int = 16384
-    decode_graph: str = "full"  # full or disabled
-    decode_graph_max_bs: int = 256
-    prefill_graph: str = "disabled"  # breakable or disabled
-    prefill_graph_max_bs: int = 0
+    def changed(self, **values: Any) -> "Deployment":
+        """The same with some resolved values replaced, as they are: no rule runs. KeyError for a name that is none."""
+        for name in values:
+            self.__dict__[name]
+        made = Deployment.__new__(Deployment)
+        object.__setattr__(made, "__dict__", {**self.__dict__, **values})
+        return made
 
-    # speculation
-    speculative_algorithm: str | None = None
-    speculative_num_steps: int | None = None
-    speculative_eagle_topk: int | None = None
-    speculative_num_draft_tokens: int | None = None
-    max_draft_tokens: int | None = None  # the adaptive maximum; equal to the draft tokens otherwise
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
-    # memory
-    mem_fraction_static: float = 0.9
-    multimodal: bool = True
-    mm_reserve_mib: int = 100  # SGLANG_VLM_CACHE_SIZE_MB, plus the feature cache where features stay on the GPU
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
-    # roles
-    disaggregation_mode: Literal["null", "prefill", "decode"] = "null"
-    disaggregation_decode_extra_slots: int = 0
-    enable_pd_role_switch: bool = False
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Deployment) and self.sizing == other.sizing
 
-    # host cache
-    enable_hierarchical_cache: bool = False
-    hicache_ratio: float | None = 2.0  # None: a PD decode server; it settles on 2.0 as its pools are built
-    hicache_size: int = 0  # GB (10**9) per rank; 0: by ratio
-    hicache_mem_layout: str = "page_first"
-    hicache_io_backend: str = "kernel"
-    hicache_host_memory_fraction: float | None = None
+    def __hash__(self) -> int:
+        return hash(self.sizing)
+
+    def __repr__(self) -> str:
+        told = {name: value for name, value in zip(SIZING, self.sizing, strict=True) if value != _NEUTRAL[name]}
+        return f"Deployment({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
+    @property
+    def sizing(self) -> tuple[Any, ...]:
+        """The values of SIZING."""
+        return _sizing(self)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """Every value that bears on memory, with its reason; built when asked for, to keep resolving fast."""
+        return tuple(self._choice(flag) for flag in _SHOWN if self._matters(flag))
+
+    def reason(self, name: str) -> str:
+        """Why the flag `name` has its value, in words; empty where nothing is to be said. KeyError for no flag."""
+        return self._choice(FLAG[name]).reason if self._matters(FLAG[name]) else ""
+
+    def _matters(self, flag: Flag) -> bool:
+        if flag.name in self.given:
+            return True
+        if flag.under and not getattr(self, flag.under):
+            return False
+        return flag.name in self.because or flag.reason is not None
+
+    def _choice(self, flag: Flag) -> Choice:
+        name = flag.name
+        value = getattr(self, flag.resolved or name)
+        given = name in self.given and self.given[name] == value
+        reason = self.because.get(name)
+        if reason is None and name not in self.given:
+            reason = flag.reason
+        if reason is None or (given and name not in self.because):
+            return Choice(name, value, given, "given", "")
+        site = self.site
+        text = reason.text.format(a=self, gpu=site and site.gpu, profile=site and site.profile)
+        return Choice(name, value, given, text, reason.source)
 
     @property
     def attn_tp_size(self) -> int:
@@ -156,3 +182,24 @@ class Deployment:
     def requests_per_worker(self, requests: int, least: int = 0) -> int:
         """A global request count divided over the attention-DP workers, with the release's floor."""
         return max(least, requests // self.attn_dp_size)
+
+
+_NEUTRAL: Mapping[str, Any] = {
+    **DEFAULTS,
+    **{"given": {}, "because": {}, "warnings": (), "site": None},
+    "kv_cache_dtype": "bfloat16",
+    "dsa_prefill_backend": "flashmla_sparse",
+    "dsa_decode_backend": "fa3",
+    "page_size": 64,
+    "context_length": 1048576,
+    "mamba_radix_cache_strategy": "extra_buffer",
+    "mamba_ssm_dtype": "float32",
+    "chunked_prefill_size": 8192,
+    "decode_graph_max_bs": 256,
+    "prefill_graph_max_bs": 0,
+    "mem_fraction_static": 0.9,
+    "mm_reserve_mib": 100,
+    "disaggregation_decode_extra_slots": 0,
+    "hicache_ratio": 2.0,
+    "hicache_host_memory_fraction": None,
+}

@@ -74,5 +74,5 @@ def test_the_table_is_the_engines_own_list(release: str) -> None:
     ids=str,
 )
 def test_what_is_not_planned_is_said(flags: dict[str, object]) -> None:
-    said = " ".join(kv.plan(flags, gpu="h200").resolution.warnings)
+    said = " ".join(kv.plan(flags, gpu="h200").deployment.warnings)
     assert next(reversed(flags)).replace("_", "-") in said

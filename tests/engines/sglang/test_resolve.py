@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from paths import DATA
 from setups import one_rank
 
+from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import parse_flags
 from glm_kvplan.engines.sglang.profile import load_profile, releases
-from glm_kvplan.engines.sglang.resolve.resolver import Resolution, resolve
+from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.errors import KvplanError, RefusedError
@@ -40,7 +41,7 @@ def records() -> tuple[dict[str, Any], ...]:
         return tuple(json.loads(line) for line in lines)
 
 
-def outcome(record: dict[str, Any]) -> Resolution | None:
+def outcome(record: dict[str, Any]) -> Deployment | None:
     """What our resolver makes of a record; None where it refuses. Any other error is a failure."""
     try:
         return resolve(
@@ -53,9 +54,8 @@ def outcome(record: dict[str, Any]) -> Resolution | None:
         return None
 
 
-def derived(resolution: Resolution) -> dict[str, Any]:
+def derived(deployment: Deployment) -> dict[str, Any]:
     """The engine's derived numbers, out of our deployment."""
-    deployment = resolution.deployment
     geometry = bundled_geometry()
     scales = geometry.kv_lora_rank // 128 * 4 if deployment.kv_layout == "fp8_scaled" else 0
     return {
@@ -65,16 +65,23 @@ def derived(resolution: Resolution) -> dict[str, Any]:
         "linear_attn_tp_size": deployment.linear_attn_tp_size,
         "context_len": deployment.context_length,
         "kv_cache_dim": geometry.latent_width + scales,
-        "mamba_ratio": slots_per_request(resolution),
+        "mamba_ratio": slots_per_request(deployment),
         "max_draft_tokens": deployment.max_draft_tokens,
         "req_to_token_extra": deployment.request_table_extra,
         "mamba_state_dtype": {"conv": deployment.mamba_conv_dtype, "temporal": deployment.mamba_ssm_dtype},
     }
 
 
-def slots_per_request(resolution: Resolution) -> int | str:
+def unset(record: dict[str, Any], field: str, value: Any) -> Any:
+    """What the engine's None says of the two fields that our deployment always fills in."""
+    if value is None and field == "mamba_ssm_dtype":  # read from the environment, then the default
+        return record["derived"]["mamba_state_dtype"]["temporal"]
+    return 0 if value is None and field == "disaggregation_decode_extra_slots" else value
+
+
+def slots_per_request(deployment: Deployment) -> int | str:
     try:
-        return costs(one_rank(resolution.deployment, resolution.site.profile, bundled_geometry())).slots_per_request
+        return costs(one_rank(deployment, deployment.site.profile, bundled_geometry())).slots_per_request
     except SizingError as error:
         assert error.kind == "lazy_needs_overlap"
         return "refused"
@@ -93,13 +100,13 @@ def test_the_engine_and_the_resolver_refuse_the_same_launches() -> None:
 def test_every_resolved_and_derived_field_is_the_engines() -> None:
     wrong, compared = [], 0
     for record in records():
-        resolution = outcome(record)
-        if resolution is None:
+        deployment = outcome(record)
+        if deployment is None:
             continue
-        ours = derived(resolution)
+        ours = derived(deployment)
         for field, value in record["resolved"].items():
             compared += 1
-            if getattr(resolution.arguments, field) != value:
+            if getattr(deployment, field) != unset(record, field, value):
                 wrong.append((record["engine"], record["gpu"], record["argv"], field, value))
         for field, value in record["derived"].items():
             compared += 1
@@ -123,12 +130,12 @@ SAME_NAME = [
 
 def test_the_deployment_carries_the_resolved_arguments() -> None:
     for record in records():
-        resolution = outcome(record)
-        if resolution is not None:
+        deployment = outcome(record)
+        if deployment is not None:
             for field in SAME_NAME:
-                assert getattr(resolution.deployment, field) == record["resolved"][field], (field, record["argv"])
+                assert getattr(deployment, field) == record["resolved"][field], (field, record["argv"])
             engines = record["resolved"]["dp_size"] if record["derived"]["attn_dp_size"] == 1 else 1
-            assert resolution.deployment.replicas == engines
+            assert deployment.replicas == engines
 
 
 _SIZES = st.one_of(st.sampled_from([1, 2, 3, 4, 8, 64, 256, 4096, 8192]), st.integers(-2, 1 << 50))
@@ -179,14 +186,13 @@ def test_no_launch_raises_anything_but_our_errors(
     flags: dict[str, object], release: str, gpu: Gpu, environment: dict[str, str]
 ) -> None:
     try:
-        resolution = resolve(
+        deployment = resolve(
             flags, geometry=bundled_geometry(), profile=load_profile(release), gpu=gpu, environment=environment
         )
     except KvplanError as error:
         assert "\n" not in str(error)
         return
-    assert resolution.choices
-    deployment = resolution.deployment
+    assert deployment.choices
     assert deployment.attn_tp_size >= 1
     assert deployment.attn_tp_size * deployment.attn_dp_size * deployment.attn_cp_size == deployment.tp_size
     assert deployment.kv_layout == "bf16" if deployment.kv_cache_dtype == "bfloat16" else deployment.kv_layout != "bf16"

@@ -1,12 +1,13 @@
-"""The resolver's rules beyond the engine's recorded resolutions: tables, switches, refusals, warnings and reasons."""
+"""The resolver's rules beyond the engine's recorded deployments: tables, switches, refusals, warnings and reasons."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
-from glm_kvplan.engines.sglang.resolve.resolver import Resolution, resolve
+from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.geometry import VisionGeometry
@@ -16,7 +17,7 @@ MI300X = Gpu("MI300X", 196608, "rocm", (9, 4), False, "a stand-in")
 A100 = Gpu("A100 80GB", 81920, "cuda", (8, 0), False, "a stand-in")
 
 
-def resolved(gpu: str | Gpu = "h200", release: str = "0.5.21", environment: Any = None, **flags: object) -> Resolution:
+def resolved(gpu: str | Gpu = "h200", release: str = "0.5.21", environment: Any = None, **flags: object) -> Deployment:
     card = find_gpu(gpu) if isinstance(gpu, str) else gpu
     return resolve(
         flags, geometry=bundled_geometry(), profile=load_profile(release), gpu=card, environment=environment or {}
@@ -38,7 +39,7 @@ def resolved(gpu: str | Gpu = "h200", release: str = "0.5.21", environment: Any 
     ],
 )
 def test_kv_dtype_kernels_and_rows_by_gpu(gpu: str | Gpu, dtype: str | None, expected: tuple[str, ...]) -> None:
-    d = resolved(gpu, kv_cache_dtype=dtype).deployment
+    d = resolved(gpu, kv_cache_dtype=dtype)
     assert (d.kv_cache_dtype, d.dsa_prefill_backend, d.dsa_decode_backend, d.kv_layout) == expected
 
 
@@ -56,7 +57,7 @@ FRACTIONS = {
 @pytest.mark.parametrize(("width", "tp"), [(0, 1), (1, 4), (2, 8)])
 def test_memory_fractions_of_the_table(gpu: str, width: int, tp: int) -> None:
     for release, expected in zip(("0.5.21", "0.5.22"), FRACTIONS[gpu][width], strict=True):
-        assert resolved(gpu, release, tp_size=tp).deployment.mem_fraction_static == pytest.approx(expected, abs=1e-9)
+        assert resolved(gpu, release, tp_size=tp).mem_fraction_static == pytest.approx(expected, abs=1e-9)
 
 
 # ENGINE_MODEL 6: H200, TP8, attention DP 8, 128 requests.
@@ -71,7 +72,7 @@ def test_memory_fractions_of_the_table(gpu: str, width: int, tp: int) -> None:
 )
 def test_memory_fractions_of_the_roles(role: str, release: str, expected: float) -> None:
     flags = {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "max_running_requests": 128}
-    fraction = resolved("h200", release, **flags, disaggregation_mode=role).deployment.mem_fraction_static
+    fraction = resolved("h200", release, **flags, disaggregation_mode=role).mem_fraction_static
     assert fraction == pytest.approx(expected, abs=1e-9)
 
 
@@ -80,7 +81,7 @@ def test_the_vision_tower_lowers_the_fraction_only_where_there_is_one() -> None:
 
     def fraction(vision: VisionGeometry | None) -> float:
         geometry = replace(bundled_geometry(), vision=vision)
-        return resolve(flags, geometry=geometry, profile=profile, gpu=card).deployment.mem_fraction_static
+        return resolve(flags, geometry=geometry, profile=profile, gpu=card).mem_fraction_static
 
     plain = fraction(None)
     assert plain == 0.897
@@ -91,22 +92,22 @@ def test_the_vision_tower_lowers_the_fraction_only_where_there_is_one() -> None:
 
 
 def test_switches_of_the_environment() -> None:
-    assert resolved().deployment.mm_reserve_mib == 100
+    assert resolved().mm_reserve_mib == 100
     ipc = {"SGLANG_USE_CUDA_IPC_TRANSPORT": "1"}
-    assert resolved(environment=ipc).deployment.mm_reserve_mib == 1124
+    assert resolved(environment=ipc).mm_reserve_mib == 1124
     sizes = {"SGLANG_VLM_CACHE_SIZE_MB": "0", "SGLANG_MM_FEATURE_CACHE_MB": "256"}
-    assert resolved(environment=sizes, mm_feature_transport="cuda_ipc").deployment.mm_reserve_mib == 256
-    assert resolved(environment=ipc, mm_feature_transport="cpu").deployment.mm_reserve_mib == 100
+    assert resolved(environment=sizes, mm_feature_transport="cuda_ipc").mm_reserve_mib == 256
+    assert resolved(environment=ipc, mm_feature_transport="cpu").mm_reserve_mib == 100
     dtypes = {"SGLANG_MAMBA_CONV_DTYPE": "float32", "SGLANG_MAMBA_SSM_DTYPE": "bfloat16"}
-    d = resolved(environment=dtypes).deployment
+    d = resolved(environment=dtypes)
     assert (d.mamba_conv_dtype, d.mamba_ssm_dtype) == ("float32", "bfloat16")
-    assert resolved(environment=dtypes, mamba_ssm_dtype="float16").deployment.mamba_ssm_dtype == "float16"
+    assert resolved(environment=dtypes, mamba_ssm_dtype="float16").mamba_ssm_dtype == "float16"
     unknown = resolved(environment={"SGLANG_MAMBA_CONV_DTYPE": "int4", "SGLANG_MAMBA_SSM_DTYPE": "int4"})
-    assert (unknown.deployment.mamba_conv_dtype, unknown.deployment.mamba_ssm_dtype) == ("bfloat16", "float32")
+    assert (unknown.mamba_conv_dtype, unknown.mamba_ssm_dtype) == ("bfloat16", "float32")
     assert len(unknown.warnings) == 2
-    assert resolved(environment={"SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK": "true"}).deployment.slots_per_request == 4
+    assert resolved(environment={"SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK": "true"}).slots_per_request == 4
     longer = {"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"}
-    assert resolved(environment=longer, context_length=2097152).deployment.context_length == 2097152
+    assert resolved(environment=longer, context_length=2097152).context_length == 2097152
     with pytest.raises(InputError, match="SGLANG_VLM_CACHE_SIZE_MB"):
         resolved(environment={"SGLANG_VLM_CACHE_SIZE_MB": "-5"})
     with pytest.raises(InputError, match="SGLANG_USE_CUDA_IPC_TRANSPORT"):
@@ -115,16 +116,16 @@ def test_switches_of_the_environment() -> None:
 
 def test_pipeline_partition_and_speculation_over_stages() -> None:
     partition = {"SGLANG_PP_LAYER_PARTITION": "20,25"}
-    assert resolved(environment=partition, tp_size=4, pp_size=2).deployment.pipeline_partition == (20, 25)
-    assert resolved(environment=partition, tp_size=4).deployment.pipeline_partition is None
+    assert resolved(environment=partition, tp_size=4, pp_size=2).pipeline_partition == (20, 25)
+    assert resolved(environment=partition, tp_size=4).pipeline_partition is None
     for text in ("20,20", "45", "x,y", "50,-5", ""):
         with pytest.raises(InputError, match="SGLANG_PP_LAYER_PARTITION"):
             resolved(environment={"SGLANG_PP_LAYER_PARTITION": text}, tp_size=4, pp_size=2)
     eagle = {"tp_size": 4, "pp_size": 2, "speculative_algorithm": "NEXTN"}
     with pytest.raises(RefusedError, match="PD prefill"):
         resolved(**eagle)
-    assert resolved(environment={"SGLANG_ENABLE_PP_SPEC": "1"}, **eagle).deployment.max_draft_tokens == 4
-    assert resolved(disaggregation_mode="prefill", **eagle).deployment.max_draft_tokens == 4
+    assert resolved(environment={"SGLANG_ENABLE_PP_SPEC": "1"}, **eagle).max_draft_tokens == 4
+    assert resolved(disaggregation_mode="prefill", **eagle).max_draft_tokens == 4
     with pytest.raises(RefusedError):
         resolved(release="0.5.20", disaggregation_mode="prefill", **eagle)
 
@@ -139,14 +140,14 @@ def test_a_decode_server_takes_a_radix_cache_beside_eagle_only_in_the_newest_rel
     for release in ("0.5.20", "0.5.21", "0.5.22"):
         with pytest.raises(RefusedError):
             resolved(release=release, **flags)
-    assert resolved(release="0.5.23", **flags).deployment.slots_per_request == 5
+    assert resolved(release="0.5.23", **flags).slots_per_request == 5
 
 
 def test_the_row_layout_can_be_given_directly() -> None:
-    d = resolved(kv_row_layout="fp8_scaled").deployment
+    d = resolved(kv_row_layout="fp8_scaled")
     assert (d.kv_cache_dtype, d.kv_layout) == ("fp8_e4m3", "fp8_scaled")
-    assert resolved("b200", kv_row_layout="fp8_scaled").deployment.kv_layout == "fp8_scaled"
-    assert resolved("b200", kv_row_layout="bf16", kv_cache_dtype="bf16").deployment.kv_cache_dtype == "bfloat16"
+    assert resolved("b200", kv_row_layout="fp8_scaled").kv_layout == "fp8_scaled"
+    assert resolved("b200", kv_row_layout="bf16", kv_cache_dtype="bf16").kv_cache_dtype == "bfloat16"
     for layout, dtype in (("fp8_scaled", "bfloat16"), ("fp8_raw", "bf16"), ("bf16", "fp8_e4m3")):
         with pytest.raises(InputError, match="--kv-row-layout"):
             resolved(kv_row_layout=layout, kv_cache_dtype=dtype)
@@ -172,20 +173,20 @@ def test_pools_that_are_not_wired_are_refused_or_warned_about() -> None:
 
 def test_older_cards_are_warned_about_and_rocm_follows_its_own_page() -> None:
     old = resolved(A100, tp_size=8)
-    assert old.deployment.kv_cache_dtype == "bfloat16"
+    assert old.kv_cache_dtype == "bfloat16"
     assert "compute capability 9.0" in old.warnings[0]
     tilelang = {"kv_cache_dtype": "fp8_e4m3", "dsa_prefill_backend": "tilelang", "dsa_decode_backend": "tilelang"}
     with pytest.raises(RefusedError, match=r"8\.9"):
         resolved(A100, "0.5.22", tp_size=8, **tilelang)
-    assert resolved("h200", "0.5.22", tp_size=8, **tilelang).deployment.kv_layout == "fp8_raw"
-    assert resolved(MI300X).deployment.page_size == 1
+    assert resolved("h200", "0.5.22", tp_size=8, **tilelang).kv_layout == "fp8_raw"
+    assert resolved(MI300X).page_size == 1
     aiter = {"SGLANG_USE_AITER": "1"}
-    assert resolved(MI300X, environment=aiter).deployment.page_size == 64
-    assert resolved(MI300X, "0.5.22", environment=aiter).deployment.page_size == 256
+    assert resolved(MI300X, environment=aiter).page_size == 64
+    assert resolved(MI300X, "0.5.22", environment=aiter).page_size == 256
     with pytest.raises(RefusedError, match="SGLANG_USE_AITER"):
         resolved(MI300X, "0.5.22")
-    assert resolved(MI300X, "0.5.22", environment=aiter).deployment.prefill_graph == "disabled"
-    assert resolved(MI300X, disable_overlap_schedule=True).deployment.mamba_radix_cache_strategy == "no_buffer"
+    assert resolved(MI300X, "0.5.22", environment=aiter).prefill_graph == "disabled"
+    assert resolved(MI300X, disable_overlap_schedule=True).mamba_radix_cache_strategy == "no_buffer"
     with pytest.raises(RefusedError, match="triton"):
         resolved("b200", dsa_prefill_backend="triton")
 
@@ -193,10 +194,10 @@ def test_older_cards_are_warned_about_and_rocm_follows_its_own_page() -> None:
 def test_draft_models_of_their_own() -> None:
     flags = {"tp_size": 2, "speculative_algorithm": "dflash", "speculative_draft_model_path": "someone/draft"}
     drafts = resolved("gb10", **flags)
-    assert drafts.deployment.max_draft_tokens == 16
-    assert drafts.deployment.max_running_requests == 48
+    assert drafts.max_draft_tokens == 16
+    assert drafts.max_running_requests == 48
     assert len(drafts.warnings) == 2
-    assert resolved("gb10", speculative_dflash_block_size=8, **flags).deployment.max_draft_tokens == 8
+    assert resolved("gb10", speculative_dflash_block_size=8, **flags).max_draft_tokens == 8
     with pytest.raises(RefusedError, match="draft-model-path"):
         resolved(speculative_algorithm="DFLASH")
     with pytest.raises(InputError, match="not modelled"):
@@ -204,8 +205,8 @@ def test_draft_models_of_their_own() -> None:
 
 
 def test_choices_say_what_was_decided_and_why() -> None:
-    resolution = resolved("b200", "0.5.22", tp_size=8, dp_size=8, enable_dp_attention=True, page_size=1)
-    choices = {choice.flag: choice for choice in resolution.choices}
+    deployment = resolved("b200", "0.5.22", tp_size=8, dp_size=8, enable_dp_attention=True, page_size=1)
+    choices = {choice.flag: choice for choice in deployment.choices}
     assert choices["tp_size"].given
     assert choices["page_size"] == ("page_size", 256, False, choices["page_size"].reason, choices["page_size"].source)
     assert "deepseek_v2.py" in choices["page_size"].source
@@ -215,8 +216,8 @@ def test_choices_say_what_was_decided_and_why() -> None:
     assert "16384 divided by 8" in choices["chunked_prefill_size"].reason
     assert choices["mamba_ssm_dtype"].value == "float32"
     assert "hicache_ratio" not in choices
-    assert all(choice.reason and "{" not in choice.reason for choice in resolution.choices)
-    assert len(choices) == len(resolution.choices)
+    assert all(choice.reason and "{" not in choice.reason for choice in deployment.choices)
+    assert len(choices) == len(deployment.choices)
 
 
 @pytest.mark.parametrize(
@@ -250,4 +251,4 @@ def test_values_that_cannot_be_meant_are_named(flag: str, value: object) -> None
 
 def test_a_flag_of_none_is_not_given() -> None:
     plain = resolved(tp_size=8)
-    assert resolved(tp_size=8, kv_cache_dtype=None, max_running_requests=None).deployment == plain.deployment
+    assert resolved(tp_size=8, kv_cache_dtype=None, max_running_requests=None) == plain

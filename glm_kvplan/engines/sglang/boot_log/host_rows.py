@@ -1,7 +1,6 @@
 """HiCache's host pools at the printed device sizes, beside the printed ones. Host sizes are decimal GB."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TypeVar
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
@@ -67,7 +66,7 @@ def _ratios(plan: Plan, boot: Boot, sizes: PoolSizes) -> tuple[float | None, ...
 
 
 def _plans(plan: Plan, sizes: PoolSizes, ratio: float | None) -> tuple[HostPlan, ...]:
-    deployment = plan.deployment if ratio is None else replace(plan.deployment, hicache_ratio=ratio)
+    deployment = plan.deployment if ratio is None else plan.deployment.changed(hicache_ratio=ratio)
     return stage_plans(ranks(rank_of(plan)._replace(deployment=deployment)), sizes)
 
 

@@ -1,17 +1,18 @@
 """The engine's server arguments while they are being resolved: what the user gave, then what each rule decided."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from glm_kvplan.engines.flag import LARGEST, check_value
 from glm_kvplan.engines.flag import Reason as Reason
-from glm_kvplan.engines.sglang.deployment import KvLayout
-from glm_kvplan.engines.sglang.flags import FLAG
+from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.model.geometry import Geometry
+
+KvLayout = Literal["bf16", "fp8_scaled", "fp8_raw"]
 
 
 class Site(NamedTuple):
@@ -23,148 +24,169 @@ class Site(NamedTuple):
     environment: Mapping[str, str]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(init=False, eq=False, repr=False)
 class Arguments:
-    """One launch in the engine's own names. The defaults are the engine's unresolved ones (0.5.20 to 0.5.23).
+    """One launch in the engine's own names, while the rules run: a draft that ends as the Deployment.
 
-    Source: arg_groups/fields/*.py. `because` and `warnings` grow while the rules run; `given` never changes.
+    What a flag is before any rule stands in the table of flags. `because` and `warnings` grow; `given` never changes.
     """
 
     # parallel layout
-    tp_size: int = 1
-    pp_size: int = 1
-    dp_size: int = 1
-    enable_dp_attention: bool = False
-    attn_dp_size: int = 1  # the attention-DP width in every release, whichever flag set it
-    attn_cp_size: int = 1
-    enable_prefill_cp: bool = False
-    cp_strategy: str | None = None
-    dcp_size: int = 1
-    ep_size: int = 1
-    moe_dp_size: int = 1
-    moe_dense_tp_size: int | None = None
-    moe_a2a_backend: str = "none"
-    nnodes: int = 1
-    enable_dp_lm_head: bool = False
+    tp_size: int
+    pp_size: int
+    dp_size: int
+    enable_dp_attention: bool
+    attn_dp_size: int  # the attention-DP width in every release, whichever flag set it
+    attn_cp_size: int
+    enable_prefill_cp: bool
+    cp_strategy: str | None
+    dcp_size: int
+    ep_size: int
+    moe_dp_size: int
+    moe_dense_tp_size: int | None
+    moe_a2a_backend: str
+    moe_runner_backend: str
+    enable_dp_lm_head: bool
+    nnodes: int
+    replicas: int
+    linear_attn_tp_size: int
+    pipeline_partition: tuple[int, ...] | None
 
     # token pool
-    page_size: int | None = None
-    kv_cache_dtype: str = "auto"
-    kv_row_layout: KvLayout | None = None  # ours, not the engine's: the row layout of a patched build
-    attention_backend: str | None = None
-    prefill_attention_backend: str | None = None
-    decode_attention_backend: str | None = None
-    dsa_prefill_backend: str | None = None
-    dsa_decode_backend: str | None = None
-    max_total_tokens: int | None = None
-    context_length: int | None = None
-    enable_dsa_cache_layer_split: bool = False
-    enable_kv_cache_sharding: bool = False
-    enable_hisparse: bool = False
-    enable_unified_memory: bool = False
-    enable_page_major_kv_layout: bool = False
-    prefill_only_disable_kv_cache: bool = False
+    attention_backend: str | None
+    prefill_attention_backend: str | None
+    decode_attention_backend: str | None
+    kv_cache_dtype: str
+    dsa_prefill_backend: str | None
+    dsa_decode_backend: str | None
+    kv_row_layout: KvLayout | None  # ours, not the engine's: the row layout of a patched build
+    kv_layout: KvLayout
+    page_size: int | None
+    context_length: int | None
+    max_total_tokens: int | None
+    enable_dsa_cache_layer_split: bool
+    enable_kv_cache_sharding: bool
+    enable_hisparse: bool
+    hisparse_config: str | None
+    enable_unified_memory: bool
+    enable_page_major_kv_layout: bool
+    prefill_only_disable_kv_cache: bool
 
     # state pool
-    disable_radix_cache: bool = False
-    disable_overlap_schedule: bool = False
-    mamba_radix_cache_strategy: str = "auto"
-    mamba_track_interval: int = 256
-    mamba_ssm_dtype: str | None = None
-    mamba_full_memory_ratio: float = 0.9
-    max_mamba_cache_size: int | None = None
-    linear_attn_backend: str = "triton"
-    linear_attn_decode_backend: str | None = None
-    linear_attn_prefill_backend: str | None = None
-    linear_attn_verify_backend: str | None = None
-    enable_linear_replayssm: bool = False
-    enable_linear_replayssm_spec: bool = False
-    linear_replayssm_cache_len: int = 16
-    enable_int8_mamba_checkpoint: bool = False
-
-    # requests, batches and graphs
-    max_running_requests: int | None = None
-    chunked_prefill_size: int | None = None
-    max_prefill_tokens: int = 16384
-    enable_mixed_chunk: bool = False
-    enable_two_batch_overlap: bool = False
-    enable_pdmux: bool = False
-    disable_cuda_graph: bool = False
-    disable_decode_cuda_graph: bool = False
-    disable_prefill_cuda_graph: bool = False
-    cuda_graph_backend_decode: str | None = None
-    cuda_graph_backend_prefill: str | None = None
-    cuda_graph_max_bs_decode: int | None = None
-    cuda_graph_max_bs_prefill: int | None = None
-    cuda_graph_bs_decode: Sequence[int] | None = None
-    cuda_graph_bs_prefill: Sequence[int] | None = None
-    cuda_graph_config: Mapping[str, Any] | None = None
-
-    # memory
-    mem_fraction_static: float | None = None
-    language_only: bool = False
-    language_model_only: bool = False
-    enable_multimodal: bool | None = None
-    mm_feature_transport: str | None = None
-    keep_mm_feature_on_device: bool = False
+    disable_radix_cache: bool
+    mamba_radix_cache_strategy: str
+    disable_overlap_schedule: bool
+    mamba_track_interval: int
+    linear_attn_backend: str
+    linear_attn_decode_backend: str | None
+    linear_attn_prefill_backend: str | None
+    linear_attn_verify_backend: str | None
+    mamba_conv_dtype: str
+    mamba_ssm_dtype: str | None
+    mamba_full_memory_ratio: float
+    max_mamba_cache_size: int | None
+    skip_decode_lock: bool
+    enable_linear_replayssm: bool
+    enable_linear_replayssm_spec: bool
+    linear_replayssm_cache_len: int
+    enable_int8_mamba_checkpoint: bool
+    int8_mamba_ckpt_size: int | None
 
     # speculation
-    speculative_algorithm: str | None = None
-    speculative_num_steps: int | None = None
-    speculative_eagle_topk: int | None = None
-    speculative_num_draft_tokens: int | None = None
-    speculative_adaptive: bool = False
-    speculative_adaptive_config: str | None = None
-    speculative_draft_model_path: str | None = None
-    speculative_dflash_block_size: int | None = None
-    speculative_dspark_block_size: int | None = None
-    enable_multi_layer_eagle: bool = False
+    speculative_algorithm: str | None
+    speculative_num_steps: int | None
+    speculative_eagle_topk: int | None
+    speculative_num_draft_tokens: int | None
+    speculative_adaptive: bool
+    speculative_adaptive_config: str | None
+    max_draft_tokens: int | None
+    speculative_draft_model_path: str | None
+    speculative_draft_model_quantization: str | None
+    speculative_draft_kv_cache_dtype: str | None
+    speculative_dflash_block_size: int | None
+    speculative_dspark_block_size: int | None
+    enable_multi_layer_eagle: bool
+
+    # requests, batches and graphs
+    max_running_requests: int | None
+    chunked_prefill_size: int | None
+    max_prefill_tokens: int
+    decode_graph: str
+    decode_graph_max_bs: int
+    prefill_graph: str
+    prefill_graph_max_bs: int | None
+    enable_mixed_chunk: bool
+    enable_two_batch_overlap: bool
+    enable_pdmux: bool
+    cuda_graph_max_bs_decode: int | None
+    cuda_graph_max_bs_prefill: int | None
+    cuda_graph_bs_decode: Sequence[int] | None
+    cuda_graph_bs_prefill: Sequence[int] | None
+    cuda_graph_backend_decode: str | None
+    cuda_graph_backend_prefill: str | None
+    cuda_graph_config: Mapping[str, Any] | None
+    disable_cuda_graph: bool
+    disable_decode_cuda_graph: bool
+    disable_prefill_cuda_graph: bool
+
+    # memory
+    mem_fraction_static: float | None
+    quantization: str | None
+    cpu_offload_gb: int
+    enable_memory_saver: bool
+    language_only: bool
+    language_model_only: bool
+    enable_multimodal: bool | None
+    multimodal: bool
+    mm_enable_dp_encoder: bool | None
+    mm_feature_transport: str | None
+    mm_reserve_mib: int
+    keep_mm_feature_on_device: bool
+    json_model_override_args: Mapping[str, Any] | None
+    device: str | None
 
     # roles
-    disaggregation_mode: Literal["null", "prefill", "decode"] = "null"
-    disaggregation_transfer_backend: str = "mooncake"
-    disaggregation_decode_extra_slots: int | None = None
-    disaggregation_decode_enable_radix_cache: bool = False
-    disaggregation_decode_retraction_backup: str | None = None
-    enable_pd_role_switch: bool = False
+    disaggregation_mode: Literal["null", "prefill", "decode"]
+    disaggregation_transfer_backend: str
+    disaggregation_decode_extra_slots: int | None
+    disaggregation_decode_enable_radix_cache: bool
+    disaggregation_decode_retraction_backup: str | None
+    enable_pd_role_switch: bool
 
     # host cache
-    enable_hierarchical_cache: bool = False
-    hicache_ratio: float | None = None
-    hicache_size: int = 0
-    hicache_mem_layout: str = "page_first"
-    hicache_io_backend: str = "kernel"
-    hicache_write_policy: str = "write_through"
-    hicache_host_memory_mode: str = "cache"
-    hicache_host_memory_fraction: float | None = 0.8
-    hicache_storage_backend: str | None = None
+    enable_hierarchical_cache: bool
+    hicache_ratio: float | None
+    hicache_size: int
+    hicache_mem_layout: str
+    hicache_io_backend: str
+    hicache_write_policy: str
+    hicache_host_memory_mode: str
+    hicache_host_memory_fraction: float | None
+    hicache_storage_backend: str | None
 
-    # what the rules decide beside the flags
-    decode_graph: str = "full"
-    decode_graph_max_bs: int = 0
-    prefill_graph: str = "disabled"
-    prefill_graph_chosen: bool = False  # the user chose the prefill graph, one way or another
-    prefill_graph_max_bs: int | None = None
-    prefill_graph_max_bs_chosen: bool = False
-    undivided_chunk_size: int = 0
-    reserved_mib: float = 0.0
-    layout: KvLayout = "bf16"
-    replicas: int = 1
-    linear_attn_tp_size: int = 1
-    pipeline_partition: tuple[int, ...] | None = None
-    mamba_conv_dtype: str = "bfloat16"
-    state_dtype: str = "float32"
-    skip_decode_lock: bool = False
-    multimodal: bool = True
-    mm_reserve_mib: int = 0
-    max_draft_tokens: int | None = None
+    # what one rule leaves for a later one
+    prefill_graph_chosen: bool  # the user chose the prefill graph, one way or another
+    prefill_graph_max_bs_chosen: bool
+    undivided_chunk_size: int
+    reserved_mib: float
 
-    given: Mapping[str, object] = field(default_factory=dict)
-    because: dict[str, Reason] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    given: Mapping[str, object]
+    because: dict[str, Reason]
+    warnings: list[str]
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        values = DEFAULTS.copy()
+        values.update(given)
+        values.update(given=given, because={}, warnings=[])
+        self.__dict__ = values
 
 
-_ARGUMENTS = frozenset(entry.name for entry in fields(Arguments))
+DEFAULTS: dict[str, Any] = {
+    **{flag.name: flag.default for flag in TABLE},
+    **{"prefill_graph_chosen": False, "prefill_graph_max_bs_chosen": False},
+    **{"undivided_chunk_size": 0, "reserved_mib": 0.0},
+}
+_ACCEPTED = {flag.name: flag for flag in TABLE if flag.role in ("flag", "ours")}
 
 
 def read_arguments(flags: Mapping[str, object]) -> Arguments:
@@ -174,12 +196,11 @@ def read_arguments(flags: Mapping[str, object]) -> Arguments:
     """
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
-        flag = FLAG.get(name)
-        if flag is None or flag.role not in ("flag", "ours"):
+        flag = _ACCEPTED.get(name)
+        if flag is None:
             raise InputError(f"{name!r} is not a launch flag that touches memory; see `kvplan resolve --help`")
         check_value(flag, value)
-    known: dict[str, Any] = {name: value for name, value in given.items() if name in _ARGUMENTS}
-    return Arguments(given=given, **known)
+    return Arguments(given)
 
 
 def switched_on(environment: Mapping[str, str], name: str) -> bool:

@@ -1,8 +1,7 @@
 """The token pool's shape: context length, page, KV dtype, sparse-attention backends and the row layout they need."""
 
-from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.profile import page_size
-from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site, switched_on
+from glm_kvplan.engines.sglang.resolve.arguments import Arguments, KvLayout, Reason, Site, switched_on
 from glm_kvplan.errors import InputError, RefusedError
 
 _CONTEXT = Reason("max_position_embeddings of the checkpoint", "configs/model_config.py:1109-1141 at 0.5.21")
@@ -199,9 +198,9 @@ def row_layout(a: Arguments, site: Site) -> None:
     Only the backend of this server's own role counts under PD. Source: mem_cache/kv_cache_configurator.py:2572-2627.
     """
     if a.kv_row_layout is not None:
-        a.layout, why = a.kv_row_layout, _GIVEN_LAYOUT
+        a.kv_layout, why = a.kv_row_layout, _GIVEN_LAYOUT
     else:
-        a.layout, why = _layout_of_backends(a, site)
+        a.kv_layout, why = _layout_of_backends(a, site)
     a.because["kv_row_layout"] = why
 
 

@@ -171,12 +171,12 @@ def state_dtypes(a: Arguments, site: Site) -> None:
         a.warnings.append(f"SGLANG_MAMBA_CONV_DTYPE={conv!r} is no dtype the engine knows: it takes bfloat16")
     variable = site.environment.get("SGLANG_MAMBA_SSM_DTYPE")
     if a.mamba_ssm_dtype is not None:
-        a.state_dtype = a.mamba_ssm_dtype
         a.because.setdefault("mamba_ssm_dtype", _STATE_FLAG)
     elif variable is not None and variable in _DTYPES:
-        a.state_dtype = variable
+        a.mamba_ssm_dtype = variable
         a.because["mamba_ssm_dtype"] = _STATE_VARIABLE
     else:
+        a.mamba_ssm_dtype = "float32"
         a.because["mamba_ssm_dtype"] = _STATE_DEFAULT
         if variable is not None:
             a.warnings.append(f"SGLANG_MAMBA_SSM_DTYPE={variable!r} is no dtype the engine knows: it takes float32")

@@ -1,6 +1,5 @@
 """HiCache for one plan: its host pools at given device sizes, whether a host holds them, and what they are worth."""
 
-from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
 
@@ -106,13 +105,13 @@ def level(plan: Plan, answer: HostAnswer, pre_gib: float, available_gib: float) 
     More slots leave fewer tokens, so the tiers meet once. The ratio stays the one `answer` has. None where no number
     of slots holds more whole prefixes than `answer` does.
     """
-    deployment = replace(plan.deployment, hicache_ratio=answer.plan.ratio)
+    deployment = plan.deployment.changed(hicache_ratio=answer.plan.ratio)
     stages = ranks(rank_of(plan)._replace(deployment=deployment))
     prefix = answer.coverage.prefix_tokens
 
     def with_slots(slots: int) -> Level | FailureKind:
         flag = slots * deployment.attn_dp_size
-        slotted = stages[0]._replace(deployment=replace(deployment, max_mamba_cache_size=flag))
+        slotted = stages[0]._replace(deployment=deployment.changed(max_mamba_cache_size=flag))
         solution = attempt(slotted, pre_gib, available_gib)
         if solution.failure is not None:
             return solution.failure

@@ -3,12 +3,12 @@
 from typing import Any, NamedTuple
 
 from glm_kvplan.bisection import largest
-from glm_kvplan.engines.sglang.resolve.arguments import Arguments
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served, slots_of_request
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.what_if import Setup
 
-DEFAULT_RATIO = Arguments().mamba_full_memory_ratio  # where the user gives none
+DEFAULT_RATIO = float(str(FLAG["mamba_full_memory_ratio"].default))  # where the user gives none
 MOST_KEPT = 1 << 20
 
 

@@ -1,7 +1,7 @@
 """A server one may ask "what if" about: a deployment, its memory, and how to change a flag."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -79,7 +79,7 @@ class Setup:
                     extra["max_draft_tokens"] = changes["speculative_num_draft_tokens"]
                 if "chunked_prefill_size" in changes:  # a deployment's is one DP worker's
                     extra["chunked_prefill_size"] = changes["chunked_prefill_size"] // self.deployment.attn_dp_size
-                deployment = replace(self.deployment, **{**changes, **extra})
+                deployment = self.deployment.changed(**{**changes, **extra})
             elif resolver is not None:
                 deployment = resolver(**changes)
             else:
