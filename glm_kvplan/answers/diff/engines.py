@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
 from glm_kvplan.engines.sglang.deployment import SIZING
+from glm_kvplan.engines.sglang.flags import missing_in
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 from glm_kvplan.planner import Plan, plan
@@ -30,7 +31,7 @@ _DEPLOYMENTS: dict[str, tuple[str, dict[str, object]]] = {
 
 def compare_engines(before: EngineProfile, after: EngineProfile) -> EngineComparison:
     """Compare two profiles field by field, and by what they allocate for a speculative and a plain deployment."""
-    old, new = asdict(before), asdict(after)
+    old, new = _fields(before), _fields(after)
     return EngineComparison(
         before.release,
         after.release,
@@ -41,6 +42,10 @@ def compare_engines(before: EngineProfile, after: EngineProfile) -> EngineCompar
             for title, (gpu, flags) in _DEPLOYMENTS.items()
         ),
     )
+
+
+def _fields(profile: EngineProfile) -> dict[str, object]:
+    return {**asdict(profile), "missing_flags": " ".join(missing_in(profile.base_release))}
 
 
 def _changes(a: Plan, b: Plan, workload: Workload) -> tuple[Change, ...]:

@@ -5,6 +5,7 @@ Names, spellings, accepted values and defaults are the engine's own in releases 
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag
 
@@ -285,3 +286,9 @@ TABLE: tuple[Flag, ...] = (
 )
 FLAGS: tuple[Flag, ...] = tuple(row for row in TABLE if row.role == "flag")
 FLAG: Mapping[str, Flag] = {row.name: row for row in TABLE}
+
+
+@lru_cache
+def missing_in(release: str) -> tuple[str, ...]:
+    """The names of the flags that `release` does not have, in alphabetical order."""
+    return tuple(sorted(flag.name for flag in FLAGS if not flag.exists_in(release)))

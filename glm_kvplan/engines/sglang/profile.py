@@ -81,8 +81,6 @@ class EngineProfile:
     role_switch_with_data_parallel: bool
     # HiCache's buffer_only mode turns write_back into write_through; refused otherwise.
     hicache_buffer_write_back: bool
-    # Launch flags that the release does not have, separated by blanks.
-    missing_flags: str
     # Bytes of a scaled FP8 row in one layer; None: from the checkpoint's shape. Only patched builds set it.
     scaled_row_bytes: int | None = None
 

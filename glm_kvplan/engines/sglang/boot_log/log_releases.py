@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
+from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.profile import releases
 
 
@@ -22,7 +23,10 @@ def steps() -> dict[str, Steps]:
     """What each release but the oldest changed, oldest first."""
     text = (Path(__file__).parent / "releases.toml").read_text(encoding="utf-8")
     return {
-        release: Steps(frozenset(row["new"]), frozenset(row["gone"]))
+        release: Steps(
+            frozenset((*row["new"], *(flag.name for flag in FLAGS if flag.since == release))),
+            frozenset((*row["gone"], *(flag.name for flag in FLAGS if flag.gone == release))),
+        )
         for release, row in sorted(tomllib.loads(text).items())
     }
 

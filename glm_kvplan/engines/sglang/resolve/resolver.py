@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.flags import FLAG, missing_in
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.resolve import attention, graphs, hicache, speculation, unwired
 from glm_kvplan.engines.sglang.resolve import disaggregation as roles
@@ -83,7 +84,6 @@ def resolve(
 
 
 def _known_to_release(a: Arguments, site: Site) -> None:
-    for name in site.profile.missing_flags.split():
+    for name in missing_in(site.profile.base_release):
         if name in a.given:
-            option = name.replace("_", "-")
-            raise RefusedError(f"--{option} does not exist in {site.profile.release}; leave it out")
+            raise RefusedError(f"{FLAG[name].option} does not exist in {site.profile.release}; leave it out")
