@@ -9,6 +9,7 @@ from typing import Any
 from draw import Draw
 
 from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.planner import Given, Plan
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
 from glm_kvplan.engines.sglang.option_words import option_table
@@ -16,7 +17,6 @@ from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.loader import BUNDLED, Model
-from glm_kvplan.planner import Given, Plan
 
 RELEASES = releases()
 DATA = Path(__file__).parents[1] / "tests" / "data"

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from draw import Draw
 from inputs import RELEASES, drawn_memory, drawn_plan, edited_config, launch_text, log_text
 
+from glm_kvplan.engines.planner import Given, Plan
 from glm_kvplan.engines.sglang.boot_log.boot import logged_memory
 from glm_kvplan.engines.sglang.boot_log.log_releases import possible
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
@@ -30,7 +31,6 @@ from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED, BUNDLED_ORIGIN, Model, geometry_from_config, load_model
-from glm_kvplan.planner import Given, Plan
 
 _SCRATCH = Path(tempfile.gettempdir())
 

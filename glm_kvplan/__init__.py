@@ -16,8 +16,8 @@ _HOME = {
     "KvplanError": "errors",
     "InputError": "errors",
     "RefusedError": "errors",
-    "plan": "planner",
-    "Plan": "planner",
+    "plan": "engines.planner",
+    "Plan": "engines.sglang.plan",
     "Deployment": "engines.sglang.deployment",
     "KvLayout": "engines.sglang.deployment",
     "EngineProfile": "engines.sglang.profile",
@@ -35,9 +35,11 @@ __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.component import Ledger as Ledger
+    from glm_kvplan.engines.planner import plan as plan
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes as PoolSizes
     from glm_kvplan.engines.sglang.deployment import Deployment as Deployment
     from glm_kvplan.engines.sglang.deployment import KvLayout as KvLayout
+    from glm_kvplan.engines.sglang.plan import Plan as Plan
     from glm_kvplan.engines.sglang.profile import EngineProfile as EngineProfile
     from glm_kvplan.engines.sglang.sizing.estimate import Estimate as Estimate
     from glm_kvplan.engines.sglang.sizing.estimate import Workload as Workload
@@ -48,8 +50,6 @@ if TYPE_CHECKING:
     from glm_kvplan.errors import RefusedError as RefusedError
     from glm_kvplan.memory.gpu import Gpu as Gpu
     from glm_kvplan.model.geometry import Geometry as Geometry
-    from glm_kvplan.planner import Plan as Plan
-    from glm_kvplan.planner import plan as plan
 
 
 def __getattr__(name: str) -> Any:

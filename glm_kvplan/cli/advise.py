@@ -7,10 +7,10 @@ import typer
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Lengths, read_demand
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import advise as make_advice
 from glm_kvplan.engines.sglang.sizing.advice import served_within
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, memory_of, setup_of
-from glm_kvplan.planner import Plan
 
 
 @with_plan

@@ -7,8 +7,8 @@ import typer
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import estimate as make_estimate
-from glm_kvplan.planner import Plan
 
 
 @with_plan

@@ -8,7 +8,7 @@ from glm_kvplan.answers.explain import topics
 from glm_kvplan.answers.explain.location_topic import places
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-from glm_kvplan.planner import Plan
+from glm_kvplan.engines.sglang.plan import Plan
 
 
 @with_plan

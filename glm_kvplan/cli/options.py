@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
+from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Flag, read_value
+from glm_kvplan.engines.planner import given
 from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import known_gpus
-from glm_kvplan.planner import Given, Plan, given
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.sglang.launch_command import LaunchCommand

@@ -6,8 +6,8 @@ import typer
 
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.rank_pools import pools_of
-from glm_kvplan.planner import Plan
 
 Context = Annotated[
     str | None,

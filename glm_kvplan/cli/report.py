@@ -8,8 +8,8 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import with_plan
 from glm_kvplan.cli.workload_options import Checkpoints, Concurrency, Lengths, read_demand
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.write import read_format, write_report
 
 

@@ -1,7 +1,7 @@
 """`kvplan resolve`: what the engine makes of the flags."""
 
 from glm_kvplan.cli.options import Json, with_plan
-from glm_kvplan.planner import Plan
+from glm_kvplan.engines.sglang.plan import Plan
 
 
 @with_plan

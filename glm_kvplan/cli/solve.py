@@ -8,8 +8,8 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.workload_options import read_tokens
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, setup_of
-from glm_kvplan.planner import Plan
 
 
 @with_plan

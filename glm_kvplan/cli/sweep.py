@@ -18,9 +18,9 @@ from glm_kvplan.cli import drop_output
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import with_given
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
+from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import Given
 from glm_kvplan.units import parse_count
 
 _ROWS = "Sweep"

@@ -12,9 +12,9 @@ from glm_kvplan.allocate.validation import validate as run
 from glm_kvplan.cli.options import Json, with_plan
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import parse_size
 
 _ALLOCATION = "Allocation"

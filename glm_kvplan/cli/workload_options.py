@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, default_workload
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import parse_count
 
 if TYPE_CHECKING:

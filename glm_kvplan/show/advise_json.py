@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.budget import MemoryBudget
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.plan_json import plan_document
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.budget import MemoryBudget
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.console import console
 from glm_kvplan.show.flag_words import flag_word
 from glm_kvplan.show.format import count, gib, whole

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from glm_kvplan.answers.pictures.pool_bars import pool_map
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.host_json import host_document, overrun_document
 from glm_kvplan.show.plan_json import plan_document
 

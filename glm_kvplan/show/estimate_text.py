@@ -8,8 +8,8 @@ from rich.text import Text
 from glm_kvplan.answers.pictures.pool_bars import pool_map
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.console import ascii_only, console
 from glm_kvplan.show.format import SHORT_UNIT, bar, count, decimal, whole
 from glm_kvplan.show.headline import headline, layer_span, layout

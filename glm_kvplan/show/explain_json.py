@@ -4,7 +4,7 @@ from typing import Any
 
 from glm_kvplan.answers.explain.location_topic import Place
 from glm_kvplan.answers.explain.topic import Explanation
-from glm_kvplan.planner import Plan
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.show.plan_json import plan_document
 
 _HEAD: dict[str, Any] = {"schema": "glm-kvplan/explain", "schema_version": 1}

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from glm_kvplan.answers.explain.location_topic import Place
 from glm_kvplan.answers.explain.topic import Explanation
-from glm_kvplan.planner import Plan
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.show.console import ascii_only, console
 from glm_kvplan.show.format import SHORT_UNIT, whole
 from glm_kvplan.show.headline import headline, layout

@@ -1,7 +1,7 @@
 """The lines above every answer: which model, engine and GPU, how it is laid out, and in what memory."""
 
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.memory.budget import MemoryBudget, show_gib
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.format import count
 
 _LAYOUTS = {"bf16": "bf16 rows", "fp8_scaled": "FP8 rows with scales", "fp8_raw": "raw FP8 rows"}

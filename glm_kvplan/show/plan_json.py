@@ -5,7 +5,7 @@ from typing import Any
 
 from glm_kvplan import __version__
 from glm_kvplan.engines.sglang.deployment import SIZING
-from glm_kvplan.planner import Plan
+from glm_kvplan.engines.sglang.plan import Plan
 
 
 def plan_document(plan: Plan, more_notes: Sequence[str] = ()) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from glm_kvplan.planner import Plan
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.show.plan_json import plan_document
 
 

@@ -3,7 +3,7 @@
 from rich.padding import Padding
 from rich.text import Text
 
-from glm_kvplan.planner import Plan
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.show.console import console
 from glm_kvplan.show.format import shown
 from glm_kvplan.show.headline import headline, layout

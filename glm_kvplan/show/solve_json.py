@@ -4,11 +4,11 @@ from math import isfinite
 from typing import Any
 
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.engines.sglang.sizing.start import Boot
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.host_json import host_document, overrun_document
 from glm_kvplan.show.plan_json import plan_document
 

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.memory_map import (
@@ -21,7 +22,6 @@ from glm_kvplan.engines.sglang.sizing.memory_map import (
 )
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.engines.sglang.sizing.start import Boot
-from glm_kvplan.planner import Plan
 from glm_kvplan.show.console import HEADROOM_STYLE, console
 from glm_kvplan.show.format import about, free_change, three_digits, whole
 from glm_kvplan.show.headline import headline, layout, memory_line

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.answers.sweep.columns import AT, RESULTS, Column
-from glm_kvplan.planner import Given
+from glm_kvplan.engines.engine import Given
 from glm_kvplan.show.console import HEADROOM_STYLE, console
 from glm_kvplan.show.format import whole
 

@@ -15,6 +15,7 @@ from glm_kvplan.answers.contexts import contexts
 from glm_kvplan.answers.sweep.axes import flag_value, read_axis
 from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.answers.sweep.pool_law import pool_law
+from glm_kvplan.engines.planner import Given, given, plan
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
@@ -25,7 +26,6 @@ from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
 from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.errors import InputError, KvplanError
-from glm_kvplan.planner import Given, given, plan
 from glm_kvplan.units import GIB, LARGEST_COUNT
 
 RECORDS = [json.loads(line) for line in gzip.decompress((DATA / "sizing.jsonl.gz").read_bytes()).splitlines()]

@@ -8,6 +8,7 @@ import yaml
 from boots import LOGS, PUBLISHED, SECRETS, SERVER_INFO, held, serving
 
 from glm_kvplan.cli import main
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document, save, to_yaml
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
@@ -15,7 +16,6 @@ from glm_kvplan.engines.sglang.boot_log.server_info import boot_of
 from glm_kvplan.engines.sglang.boot_log.stream import read_file
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import plan
 
 
 def test_the_saved_plan_gives_the_same_sizes() -> None:

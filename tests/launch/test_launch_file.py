@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
 from glm_kvplan.engines.sglang.weight_format import weight_format
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.launch.launch_file import read_launch_file, with_config_file
-from glm_kvplan.planner import plan
 
 
 def _with_yaml(tmp_path: Path, yaml: str, flags: str = "", release: str = "0.5.21") -> LaunchCommand:

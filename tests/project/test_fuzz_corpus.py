@@ -15,12 +15,12 @@ sys.path.insert(0, str(FUZZ))
 
 import targets  # noqa: E402
 
+from glm_kvplan.engines.planner import Given, plan  # noqa: E402
 from glm_kvplan.engines.sglang.profile import load_profile  # noqa: E402
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate  # noqa: E402
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot  # noqa: E402
 from glm_kvplan.memory.gpu import find_gpu  # noqa: E402
 from glm_kvplan.model.loader import Model, bundled_geometry  # noqa: E402
-from glm_kvplan.planner import Given, plan  # noqa: E402
 
 KEPT = sorted(path for path in (FUZZ / "corpus").glob("*/*") if path.is_file())
 SLOWEST = 1.0  # seconds of CPU, as in fuzz/watch.py

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from glm_kvplan.answers.contexts import parse_contexts
 from glm_kvplan.answers.pictures.picture import Picture, picture
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing import memory_map
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
-from glm_kvplan.planner import plan
 from glm_kvplan.show import charts
 from glm_kvplan.show.page import page
 from glm_kvplan.show.page_md import markdown

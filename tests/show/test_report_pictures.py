@@ -10,12 +10,12 @@ from paths import DATA
 from glm_kvplan.answers.contexts import parse_contexts
 from glm_kvplan.answers.pictures.picture import Picture, picture
 from glm_kvplan.answers.pictures.region import lengths
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, setup_of
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import plan
 
 MTP = {
     "tp_size": 4,

@@ -8,9 +8,9 @@ from glm_kvplan.answers.check.deployment_file import STDIN, DeploymentFile, read
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.findings import Finding, findings, refused, unused_notes
 from glm_kvplan.answers.check.positions import PlacedError
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.planner import Plan
 
 # What a folder is searched for, at any depth; folders whose names start with a dot are left out.
 IN_FOLDERS = (".kvplan.yaml", ".kvplan.yml", ".kvplan.toml")

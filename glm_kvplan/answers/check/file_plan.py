@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile
 from glm_kvplan.answers.check.positions import KeyPath, PlacedError
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.launch_command import LARGEST_TEXT, LaunchCommand, read_launch_command
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch_file import LAUNCH_FILE, with_config_file
 from glm_kvplan.launch.manifest import Container, is_manifest, read_manifest
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.text_file import read_text
-from glm_kvplan.planner import Plan, plan
 
 
 class FilePlan(NamedTuple):

@@ -5,12 +5,12 @@ from typing import NamedTuple
 from glm_kvplan.answers.check.judgements import Judgement
 from glm_kvplan.answers.check.trial import Change
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.host_fit import HostFit, host_fit
 from glm_kvplan.engines.sglang.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.engines.sglang.sizing.host_sizes import RESERVE_BYTES
 from glm_kvplan.errors import RefusedError
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import GIB
 
 

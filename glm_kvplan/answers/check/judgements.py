@@ -6,10 +6,10 @@ from glm_kvplan.answers.check.deployment_file import Expectations
 from glm_kvplan.answers.contexts import contexts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.start import Boot
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import GIB, LARGEST_COUNT
 
 

@@ -5,11 +5,12 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.deployment import SIZING
 from glm_kvplan.engines.sglang.flags import missing_in
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
-from glm_kvplan.planner import Plan, plan
 
 
 class EngineComparison(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate
 from glm_kvplan.engines.tensor import TensorSpec
-from glm_kvplan.planner import Plan
 
 
 class Figure(NamedTuple):

@@ -1,6 +1,7 @@
 """The map of a workload's pools alone: what `estimate` knows without a word on weights."""
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.memory_map import (
     CHARGED,
@@ -11,7 +12,6 @@ from glm_kvplan.engines.sglang.sizing.memory_map import (
     Segment,
     pool_bytes,
 )
-from glm_kvplan.planner import Plan
 
 REST = "everything else"
 

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from glm_kvplan.answers.contexts import contexts
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.split import best_split
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.engines.sglang.sizing.what_if import Setup
-from glm_kvplan.planner import Plan
 
 SHORTEST = 1024
 STEPS_PER_DOUBLING = 8

@@ -5,8 +5,8 @@ from typing import Any
 
 from glm_kvplan.answers.sweep.axes import Axis, read_axis
 from glm_kvplan.answers.sweep.points import Sweep
+from glm_kvplan.engines.engine import Given
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import Given
 
 SHORTEST = 1024
 

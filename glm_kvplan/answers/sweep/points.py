@@ -11,7 +11,9 @@ from glm_kvplan.answers.sweep.bounded_cache import Memo
 from glm_kvplan.answers.sweep.columns import RESULTS, Column
 from glm_kvplan.answers.sweep.pool_law import PoolLaw
 from glm_kvplan.answers.sweep.sized_point import ALONE, Sized, shape, sized
+from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, served
@@ -20,7 +22,6 @@ from glm_kvplan.engines.sglang.weight_placement import WEIGHT_FLAGS
 from glm_kvplan.errors import KvplanError, RefusedError
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.gpu import find_gpu
-from glm_kvplan.planner import Given, Plan
 from glm_kvplan.units import LARGEST_COUNT
 
 _ROLES = ("start", "alone", "memory", "workload")

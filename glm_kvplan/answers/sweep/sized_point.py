@@ -7,6 +7,7 @@ from glm_kvplan.answers.sweep.bounded_cache import Memo
 from glm_kvplan.answers.sweep.pool_law import PoolLaw, pool_law
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import SIZING, Deployment
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.failures import refusal
@@ -14,7 +15,6 @@ from glm_kvplan.engines.sglang.sizing.headroom import judge
 from glm_kvplan.engines.sglang.sizing.solver import attempt_stages
 from glm_kvplan.engines.sglang.sizing.transients import transients
 from glm_kvplan.memory.budget import MemoryBudget
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import GIB
 
 # Flags that no other resolved value depends on.

@@ -65,6 +65,15 @@ class LaunchCommand:
     warnings: tuple[str, ...] = ()
     positions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read otherwise than it stood there, or left out."""
+        if not self.ignored:
+            return self.warnings
+        left = "1 flag of the launch command touches" if self.ignored == 1 else None
+        left = left or f"{self.ignored} flags of the launch command touch"
+        return (*self.warnings, f"{left} no memory")
+
 
 def parse_flags(argv: Sequence[str]) -> dict[str, object]:
     """The memory flags that `argv` spells, by the engine's field names. Raises InputError for any other word."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from glm_kvplan.engines.engine import Engine, engine_named
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
 
@@ -88,6 +89,11 @@ class EngineProfile:
     def base_release(self) -> str:
         """The release itself, without the user's own profile file on top."""
         return self.release.partition(" ")[0]
+
+    @property
+    def engine(self) -> Engine:
+        """The engine it is a release of."""
+        return engine_named("sglang")
 
 
 def releases() -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from setups import one_rank
 
 from glm_kvplan.answers.contexts import Contexts, contexts, parse_contexts, read_histogram
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
@@ -25,7 +26,6 @@ from glm_kvplan.engines.sglang.sizing.split import default_split
 from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.planner import plan
 from glm_kvplan.units import GIB, MIB
 
 GEOMETRY = bundled_geometry()

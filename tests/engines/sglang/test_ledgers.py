@@ -6,6 +6,7 @@ import pytest
 from setups import one_rank
 
 from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.components import compress_tail, latent_kv
 from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
@@ -13,7 +14,6 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.planner import plan
 
 GEOMETRY = bundled_geometry()
 EVERYTHING = {"tp_size": 4, "speculative_algorithm": "EAGLE", "kv_cache_dtype": "fp8_e4m3"}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from setups import one_rank
 
 from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.planner import Given, Plan
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
@@ -27,7 +28,6 @@ from glm_kvplan.engines.tensor import DTYPE_BYTES, device_bytes
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.loader import BUNDLED, Model, geometry_from_config, load_model
-from glm_kvplan.planner import Given, Plan
 
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")
 BUNDLED_MODEL = load_model()

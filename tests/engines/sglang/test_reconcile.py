@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from boots import LOGS, PUBLISHED, edited, held, printed
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
@@ -12,7 +13,6 @@ from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
 from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, bytes_row
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.planner import plan
 from glm_kvplan.units import GIB
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from boots import edited, held, printed
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
 from glm_kvplan.engines.sglang.sizing.solver import attempt
-from glm_kvplan.planner import plan
 from glm_kvplan.units import GIB
 
 

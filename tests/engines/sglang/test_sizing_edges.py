@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from setups import one_rank
 
+from glm_kvplan.engines.planner import Plan, plan
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank
@@ -17,7 +18,6 @@ from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_cost
 from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, Solution, attempt, attempt_rank, attempt_stages, size
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.planner import Plan, plan
 from glm_kvplan.units import GIB
 
 GEOMETRY = bundled_geometry()

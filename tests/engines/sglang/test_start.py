@@ -9,6 +9,7 @@ from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
 from glm_kvplan.answers.diff.engines import compare_engines
 from glm_kvplan.answers.diff.starts import Side, boot_changes
 from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.planner import Plan, plan
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.profile import load_profile
@@ -21,7 +22,6 @@ from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of,
 from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.memory.weights import estimate_weights
-from glm_kvplan.planner import Plan, plan
 from glm_kvplan.units import GIB
 
 B200 = plan({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200")

@@ -6,10 +6,10 @@ from typing import TypeVar
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
 from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, decimals, half_step, word_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.host_sizes import DEFAULT_RATIO, HostPlan, sized_automatically, stage_plans
 from glm_kvplan.errors import KvplanError
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import GB
 
 _BY_RATIO = "by the printed ratio"

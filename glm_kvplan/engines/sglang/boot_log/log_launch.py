@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, logged_memory
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
-from glm_kvplan.planner import Plan
 
 # Printed, but no flag of the memory model, or forced by the engine whatever is given.
 _NOT_FLAGS = ("model_path", "revision", "device", "page_size", "hicache_host_memory_fraction")

@@ -9,10 +9,10 @@ from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.tensor import TensorSpec
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import GIB
 
 _STATE = {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
 from glm_kvplan.engines.sglang.boot_log.log_launch import environment_of, flags_of, likely_gpu
@@ -12,10 +13,10 @@ from glm_kvplan.engines.sglang.boot_log.rows import Row
 from glm_kvplan.engines.sglang.boot_log.server_args import require_model
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing, sizing
 from glm_kvplan.engines.sglang.boot_log.world import worlds
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import BASELINE, releases
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.gpu import find_gpu
-from glm_kvplan.planner import Plan, plan
 
 
 class Given(NamedTuple):

@@ -7,9 +7,9 @@ from glm_kvplan.engines.sglang.boot_log.boot import Boot, LoggedMemory, logged_m
 from glm_kvplan.engines.sglang.boot_log.fit import Band, fit
 from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, Row, count_row, half_step, printed_sizes, word_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt
 from glm_kvplan.memory.budget import AFTER_GIVEN_WEIGHTS
-from glm_kvplan.planner import Plan
 
 # What the engine may take between its last printed reading and the sizing: the planner's own estimate of it.
 MOST_TAKEN_GIB = AFTER_GIVEN_WEIGHTS.error_gib - AFTER_GIVEN_WEIGHTS.gib

@@ -19,10 +19,10 @@ from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.tensor import TensorSpec
-from glm_kvplan.planner import Plan
 
 DEFAULT_CONTEXT = 128 * 1024
 

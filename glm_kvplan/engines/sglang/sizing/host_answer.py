@@ -8,6 +8,7 @@ from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components.locations import Location, locations
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
@@ -17,7 +18,6 @@ from glm_kvplan.engines.sglang.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
 from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, attempt
 from glm_kvplan.errors import InputError
-from glm_kvplan.planner import Plan
 from glm_kvplan.units import GIB
 
 

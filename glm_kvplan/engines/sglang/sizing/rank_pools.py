@@ -5,13 +5,13 @@ from typing import NamedTuple
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, pool_sizes, workload_sizes
 from glm_kvplan.engines.sglang.sizing.solver import granted_requests
 from glm_kvplan.engines.tensor import TensorSpec, device_bytes
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.planner import Plan
 
 
 class RankPools(NamedTuple):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits, limits
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
@@ -17,7 +18,6 @@ from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
 from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.memory.budget import MemoryBudget, memory_budget
 from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
-from glm_kvplan.planner import Plan
 
 
 class MemoryGiven(NamedTuple):

@@ -1,0 +1,185 @@
+"""The seam: what every engine answers, and all that the rest of the house asks of one.
+
+An engine is a folder with a module `engine` that holds its `ENGINE`; `find_release` gives the release that a name
+such as `0.5.21`, `vllm-0.33.0` or a profile file means. Nothing outside `engines/` names an engine.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from glm_kvplan.engines.flag import Choice, Flag
+from glm_kvplan.errors import InputError
+
+if TYPE_CHECKING:
+    from glm_kvplan.memory.gpu import Gpu
+    from glm_kvplan.model.geometry import Geometry
+    from glm_kvplan.model.loader import Model
+
+NAMES = ("sglang", "vllm")  # the folders; the first is meant by a release without a name
+
+
+class Release(Protocol):
+    """One release of an engine: what it does differently is data inside its folder."""
+
+    @property
+    def release(self) -> str:
+        """As shown: the release, and the user's own profile file where one lies on top."""
+
+    @property
+    def base_release(self) -> str:
+        """The release itself."""
+
+    @property
+    def engine(self) -> "Engine":
+        """The engine it is a release of."""
+
+
+class Command(Protocol):
+    """One launch command, read by its engine but not resolved."""
+
+    @property
+    def flags(self) -> Mapping[str, object]:
+        """Memory flags by the engine's field names, typed."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The switches of the environment that change bytes."""
+
+    @property
+    def model(self) -> str | None: ...
+
+    @property
+    def revision(self) -> str | None: ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read otherwise than it stood there, or left out."""
+
+
+class Plan(Protocol):
+    """A deployment resolved: everything that is asked about it afterwards."""
+
+    @property
+    def given(self) -> "Given": ...
+
+    @property
+    def deployment(self) -> Any:
+        """The engine's own resolved arguments."""
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """Every flag that touches memory: its value, and why."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the engine accepts and does otherwise, a line each."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole deployment."""
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of the longest request the server takes."""
+
+    def with_flags(self, **changes: object) -> Any:
+        """The same with some flags changed (None takes one back) and every default resolved anew."""
+
+
+class Engine(Protocol):
+    """What one engine answers. Errors: InputError for what cannot be meant, RefusedError for what would not start."""
+
+    name: str  # "sglang"
+    title: str  # "SGLang"
+    assumed: str  # the release where nobody names one
+    flags: Sequence[Flag]
+    switches: Sequence[str]  # environment switches that change bytes
+
+    def releases(self) -> tuple[str, ...]:
+        """The releases with a profile, oldest first."""
+
+    def installed(self) -> str | None:
+        """The release installed here, from its metadata; nothing is imported."""
+
+    def load(self, name: str) -> Release:
+        """A release, "installed", or a profile file. Raises InputError."""
+
+    def read(self, launch: Sequence[str] | str, release: Release) -> Any:
+        """A launch command's words or text, its own config file included. Raises InputError."""
+
+    def resolve(self, given: "Given") -> Any:
+        """The plan that `given` becomes. Raises InputError, RefusedError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is known of a deployment before any default is resolved: the start of every plan of it."""
+
+    model: "Model"
+    profile: Any  # a Release
+    gpu: "Gpu"
+    gpu_assumed: bool
+    flags: Mapping[str, object]
+    environment: Mapping[str, str]
+    served: str | None  # the model the launch command names
+    notes: tuple[str, ...] = ()
+
+    @property
+    def geometry(self) -> "Geometry":
+        return self.model.geometry
+
+    def plan(self, **changes: object) -> Any:
+        """Resolve it, with some flags changed (None takes a flag back). Raises InputError, RefusedError.
+
+        The one way from flags to a plan: prices, remedies, layouts and sweeps take it, too.
+        """
+        return self.profile.engine.resolve(self.changed(changes) if changes else self)
+
+    def changed(self, changes: Mapping[str, object]) -> "Given":
+        """The same with some flags changed; None takes one back."""
+        flags = {name: value for name, value in {**self.flags, **changes}.items() if value is not None}
+        return Given(
+            self.model,
+            self.profile,
+            self.gpu,
+            self.gpu_assumed,
+            flags,
+            self.environment,
+            self.served,
+            self.notes,
+        )
+
+
+@cache
+def engine_named(name: str) -> Engine:
+    """The engine of one folder. Raises KeyError for a name that is none."""
+    if name not in NAMES:
+        raise KeyError(name)
+    found: Engine = import_module(f"glm_kvplan.engines.{name}.engine").ENGINE
+    return found
+
+
+def assumed_engine() -> Engine:
+    """The engine that is meant where neither a release nor a launch command names one."""
+    return engine_named(NAMES[0])
+
+
+def find_release(name: str | None = None, engine: Engine | None = None) -> Release:
+    """The release that `name` means: `vllm-0.33.0`, `vllm` (its assumed one), `0.5.21`, `installed`, a profile file.
+
+    `engine` is the one a launch command speaks to, for names that do not say. Raises InputError.
+    """
+    if name is None:
+        engine = engine or assumed_engine()
+        return engine.load(engine.assumed)
+    prefix, _, release = name.partition("-")
+    if prefix in NAMES and not Path(name).exists():
+        found = engine_named(prefix)
+        if engine is not None and engine.name != found.name:
+            raise InputError(f"--engine {name}: the launch command starts {engine.title}, not {found.title}")
+        return found.load(release or found.assumed)
+    return (engine or assumed_engine()).load(name)

@@ -1,0 +1,74 @@
+"""The front of the pipe: a model, a GPU, an engine and launch flags become one resolved deployment."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from glm_kvplan.engines.engine import Command, Given, Plan, Release, find_release
+from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.model.loader import load_model
+
+ASSUMED_GPU = "h200"
+Launch = Sequence[str] | str | Command
+
+
+def plan(
+    flags: Mapping[str, object] | None = None,
+    *,
+    launch: Launch | None = None,
+    model: str | None = None,
+    revision: str | None = None,
+    gpu: str | None = None,
+    engine: str | Release | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Any:  # the engine's own Plan
+    """Resolve a deployment: `given(...)`, then every default.
+
+    Raises InputError for what cannot be read and RefusedError for what the engine would refuse to start.
+    """
+    found: Plan = given(
+        flags, launch=launch, model=model, revision=revision, gpu=gpu, engine=engine, environment=environment
+    ).plan()
+    return found
+
+
+def given(
+    flags: Mapping[str, object] | None = None,
+    *,
+    launch: Launch | None = None,
+    model: str | None = None,
+    revision: str | None = None,
+    gpu: str | None = None,
+    engine: str | Release | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Given:
+    """Read a deployment without resolving it.
+
+    `flags` are the engine's flags by their argument names (`tp_size=8`); `launch` is a launch command, as text or
+    as words, whose flags count where `flags` has none. `gpu` is a name, NAME:MIB or "local"; without one an H200 is
+    assumed. `engine` is a release ("0.5.23", "vllm-0.33.0"), "installed", a profile file or a profile; without one
+    the engine's assumed release. Raises InputError.
+    """
+    release = find_release(engine) if engine is None or isinstance(engine, str) else engine
+    all_flags: dict[str, object] = {}
+    switches: dict[str, str] = {}
+    notes: list[str] = []
+    served = served_revision = None
+    if launch is not None:
+        command: Command = release.engine.read(launch, release) if isinstance(launch, str | Sequence) else launch
+        all_flags.update(command.flags)
+        switches.update(command.environment)
+        notes.extend(command.notes)
+        served, served_revision = command.model, command.revision
+    for name, value in (flags or {}).items():
+        if name in all_flags and all_flags[name] != value:
+            notes.append(f"{name} = {value} given to kvplan replaces {all_flags[name]} of the launch command")
+        all_flags[name] = value
+    switches.update(environment or {})
+    if model is None and served is not None:
+        from glm_kvplan.model.served import load_served_model
+
+        loaded = load_served_model(served, revision=revision or served_revision)
+    else:
+        loaded = load_model(model, revision=revision)
+    card = find_gpu(ASSUMED_GPU if gpu is None else gpu)
+    return Given(loaded, release, card, gpu is None, all_flags, switches, served, (*loaded.warnings, *notes))

@@ -1,0 +1,71 @@
+"""A deployment of SGLang, resolved: what the components, the sizing and every answer ask about it."""
+
+from dataclasses import dataclass
+
+from glm_kvplan.engines.engine import Given
+from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.resolve.resolver import resolve
+from glm_kvplan.engines.sglang.weight_format import WeightFormat, weight_format
+from glm_kvplan.model.loader import BUNDLED_ORIGIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Given):
+    """What was given, with every default filled in and the format its weights are stored in."""
+
+    deployment: Deployment
+    weight_format: WeightFormat
+
+    @property
+    def given(self) -> Given:
+        """What it was made from: the plan itself is all of that."""
+        return self
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return self.deployment.choices
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the engine accepts and does otherwise, a line each."""
+        return self.deployment.warnings
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole deployment, all replicas."""
+        return self.deployment.world_size * self.deployment.replicas
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of the longest request the server takes."""
+        return self.deployment.context_length
+
+    def with_flags(self, **changes: object) -> "Plan":
+        """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""
+        return resolved(self.changed(changes))
+
+
+def resolved(given: Given) -> Plan:
+    """Fill in every default. Raises InputError for flags that cannot be meant, RefusedError for a refused start."""
+    deployment = resolve(
+        given.flags,
+        geometry=given.model.geometry,
+        profile=given.profile,
+        gpu=given.gpu,
+        environment=given.environment,
+    )
+    stand_in = given.model.origin == BUNDLED_ORIGIN and given.served is not None
+    stored = weight_format(given.flags, None if stand_in else given.model.config, given.served or given.model.name)
+    return Plan(
+        given.model,
+        given.profile,
+        given.gpu,
+        given.gpu_assumed,
+        given.flags,
+        given.environment,
+        given.served,
+        given.notes,
+        deployment=deployment,
+        weight_format=stored,
+    )
