@@ -272,6 +272,12 @@ _HOST = (
          "--enable-hicache", shown=True),
     *(row._replace(under="enable_hierarchical_cache") for row in _HOST_POOLS),
 )
+# Read from a launch and from a log; kvplan has options of its own for them.
+_LAUNCH = (
+    flag("model_path", "str", None, "the checkpoint", "--model", role="named", moves=NOTHING, printed="fact"),
+    flag("revision", "str", None, "its revision on the Hub", role="named", moves=NOTHING, printed="fact"),
+    flag("config", "str", None, "a YAML file of flags", role="named", moves=NOTHING, printed=""),
+)
 # fmt: on
 
 TABLE: tuple[Flag, ...] = (
@@ -283,6 +289,7 @@ TABLE: tuple[Flag, ...] = (
     *_panel("Memory", _MEMORY),
     *_panel("Roles (PD)", _ROLES),
     *_panel("Host cache (HiCache)", _HOST),
+    *_panel("Launch", _LAUNCH),
 )
 FLAGS: tuple[Flag, ...] = tuple(row for row in TABLE if row.role == "flag")
 FLAG: Mapping[str, Flag] = {row.name: row for row in TABLE}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glm_kvplan.engines.flag import Flag, read_value
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.sglang.flags import FLAGS, TABLE
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.shell import Word, printable
@@ -17,7 +17,8 @@ from glm_kvplan.launch.shell import Word, printable
 ENGINE_FLAGS = Path(__file__).parent / "data" / "engine_flags.json"
 FLAG_OF_OPTION: Mapping[str, Flag] = {option: flag for flag in FLAGS for option in (*flag.options, *flag.negative)}
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
-_UNCOUNTED = ("--model-path", "--revision", "--config")  # read, though they are no memory flags
+# Read, though they are no memory flags: every spelling, and the one they are kept under.
+_NAMED = {option: row.option for row in TABLE if row.role == "named" for option in row.options}
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
 
 
@@ -139,11 +140,11 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
         if flag is not None:
             _keep(options, flag, option, word, values, table)
         else:
-            option = "--model-path" if option == "--model" else option
+            option = _NAMED.get(option, option)
             if option in options.other:
                 options.repeated.append(f"{option} is given twice; the engine takes the last ({word.place})")
             options.other[option] = values[-1] if values else Word("", word.place)
-            options.ignored += option not in _UNCOUNTED
+            options.ignored += option not in _NAMED
     return options
 
 

@@ -23,8 +23,9 @@ def resolved(**flags: object) -> Deployment:
 def test_every_row_of_the_table_is_a_declared_value() -> None:
     declared = get_type_hints(Deployment).keys() - {"given", "because", "warnings", "site"}
     assert declared == DEFAULTS.keys()
-    assert {row.name for row in TABLE} <= declared
-    for row in TABLE:
+    rows = [row for row in TABLE if row.role in ("flag", "ours", "decided")]
+    assert {row.name for row in rows} <= declared
+    for row in rows:
         assert set(row.becomes.split()) <= declared
         assert row.resolved in {"", *declared}
 

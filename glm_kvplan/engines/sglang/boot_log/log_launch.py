@@ -1,14 +1,16 @@
 """From the arguments a server printed, all resolved, back to flags that resolve to the same deployment."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
+from glm_kvplan.engines.flag import Flag, check_value
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, logged_memory
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.errors import KvplanError
+from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.gpu import known_gpus
 
-# Printed, but no flag of the memory model, or forced by the engine whatever is given.
-_NOT_FLAGS = ("model_path", "revision", "device", "page_size", "hicache_host_memory_fraction")
 # The smallest part of a card's memory that was ever seen free before the load.
 _LEAST_FREE = 0.94
 _ROCM_KERNELS = ("triton", "aiter")
@@ -21,11 +23,7 @@ def flags_of(arguments: Mapping[str, object]) -> dict[str, object]:
     another name (arg_groups/parallel_hook.py:255-267 at 0.5.21, :39-60 at 0.5.22). A HiCache ratio that the engine
     chose is told by its memory fraction, which an explicit one clears (mem_cache/hicache_auto_size.py:83-90).
     """
-    flags = {
-        name: value
-        for name, value in arguments.items()
-        if name not in _NOT_FLAGS and value is not False and value != "auto"
-    }
+    flags = {name: given for name, value in arguments.items() if (given := _as_given(FLAG[name], value)) is not None}
     width = attention_width(arguments)
     for name in ("attn_dp_size", "enable_dp_attention"):
         flags.pop(name, None)
@@ -38,12 +36,54 @@ def flags_of(arguments: Mapping[str, object]) -> dict[str, object]:
         del flags["mm_feature_transport"]
     if arguments.get("enable_multimodal") is True:
         flags.pop("enable_multimodal")
+    if flags.get("speculative_draft_model_path") == arguments.get("model_path"):  # the checkpoint's own draft layer
+        flags.pop("speculative_draft_model_path", None)
     _host_cache(flags, arguments)
     if flags.get("disaggregation_mode") == "null":
         del flags["disaggregation_mode"]
         if not flags.get("enable_pd_role_switch"):
             flags.pop("disaggregation_decode_extra_slots", None)
     return flags
+
+
+def _as_given(flag: Flag, printed: object) -> Any:
+    """A printed value as one would give it; None where there is nothing to give.
+
+    A value that no release known here takes matters only where pools follow from it: there it is refused later.
+    """
+    value = printed
+    if flag.printed != "flag" or value is False or value == "auto":
+        return None
+    if flag.kind == "json" and isinstance(value, str):  # printed as it was typed
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if flag.name == "cuda_graph_config":
+        value = _graphs(value)
+    if flag.kind == "json" and not value:
+        return None
+    if "pools" not in flag.moves:
+        try:
+            check_value(flag, value)
+        except InputError:
+            return None
+    return value
+
+
+def _graphs(config: object) -> dict[str, dict[str, Any]]:
+    """Of each phase's resolved graph settings the backend and the largest batch: nothing is sized by the others.
+
+    A largest batch of -1 is that of a server without prefill chunks.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for phase, settings in config.items() if isinstance(config, dict) else ():
+        if isinstance(settings, dict):
+            sizes = settings.get("bs")
+            largest = max(sizes) if isinstance(sizes, list) and sizes else settings.get("max_bs")
+            kept = {"backend": settings.get("backend"), "max_bs": largest}
+            found[str(phase)] = {key: value for key, value in kept.items() if value is not None and value != -1}
+    return found
 
 
 def attention_width(arguments: Mapping[str, object]) -> int:
@@ -56,10 +96,8 @@ def attention_width(arguments: Mapping[str, object]) -> int:
 
 
 def _host_cache(flags: dict[str, object], arguments: Mapping[str, object]) -> None:
-    if not flags.get("enable_hierarchical_cache"):
-        for name in [name for name in flags if name.startswith("hicache_")]:
-            del flags[name]
-        return
+    for name in [name for name in flags if FLAG[name].under and not flags.get(FLAG[name].under)]:
+        del flags[name]
     size = flags.get("hicache_size")
     if not size:
         flags.pop("hicache_size", None)
@@ -99,25 +137,21 @@ def likely_gpu(boot: Boot) -> str | None:
     return "b200" if blackwell else None
 
 
-# The engine wants these all or none.
-_TOGETHER = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
-# What a card decides: kept where the card is only guessed.
-_OF_THE_CARD = ("kv_cache_dtype", "dsa_prefill_backend", "dsa_decode_backend", "mem_fraction_static")
-
-
 def shortest_flags(plan: Plan, keep_cards_choices: bool) -> dict[str, object]:
     """The flags of `plan` without those that the engine would fill in the same way by itself.
 
     What is left is what a person would have typed; the defaults stay free to move with the next change.
     """
-    names = [(name,) for name in plan.flags if name not in _TOGETHER]
-    for group in (*names, _TOGETHER):
-        if keep_cards_choices and group[0] in _OF_THE_CARD:
+    groups: dict[str, list[str]] = {}
+    for name in plan.flags:
+        groups.setdefault(FLAG[name].together or name, []).append(name)
+    for group in sorted(groups.values(), key=len):
+        if keep_cards_choices and FLAG[group[0]].of_card:
             continue
         try:
             without = plan.with_flags(**dict.fromkeys(group))
         except KvplanError:
             continue
-        if without.deployment == plan.deployment:
+        if (without.deployment, without.deployment.warnings) == (plan.deployment, plan.deployment.warnings):
             plan = without
     return dict(plan.flags)

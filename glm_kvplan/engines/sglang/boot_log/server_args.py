@@ -1,6 +1,6 @@
-"""The engine's `server_args=...` line: a mapping of some 500 fields, of which only a known few are ever kept.
+"""The engine's `server_args=...` line: a mapping of some 500 fields, of which those of the table of flags are kept.
 
-Nothing is evaluated but plain literals, and a field that is not in the list below is dropped where it is read:
+Nothing is evaluated but plain literals, and a field that is not in the table is dropped where it is read:
 keys, passwords and tokens never reach a variable that outlives the scan.
 """
 
@@ -9,28 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.errors import InputError
 
-# Fields that decide memory. Graph and kernel choices without a size of their own are left out on purpose.
-_KEPT = (
-    "model_path revision device page_size "
-    "tp_size pp_size dp_size enable_dp_attention attn_dp_size attn_cp_size enable_prefill_cp cp_strategy dcp_size "
-    "ep_size moe_dp_size moe_dense_tp_size moe_a2a_backend enable_dp_lm_head nnodes "
-    "kv_cache_dtype max_total_tokens context_length attention_backend dsa_prefill_backend dsa_decode_backend "
-    "enable_hisparse enable_unified_memory enable_page_major_kv_layout enable_kv_cache_sharding "
-    "max_mamba_cache_size mamba_full_memory_ratio mamba_ssm_dtype mamba_radix_cache_strategy disable_radix_cache "
-    "disable_overlap_schedule linear_attn_backend enable_linear_replayssm_spec linear_replayssm_cache_len "
-    "enable_int8_mamba_checkpoint "
-    "speculative_algorithm speculative_num_steps speculative_eagle_topk speculative_num_draft_tokens "
-    "speculative_adaptive speculative_dflash_block_size "
-    "max_running_requests chunked_prefill_size max_prefill_tokens "
-    "mem_fraction_static language_only enable_multimodal mm_feature_transport keep_mm_feature_on_device "
-    "disaggregation_mode disaggregation_decode_extra_slots disaggregation_decode_enable_radix_cache "
-    "enable_pd_role_switch "
-    "enable_hierarchical_cache hicache_ratio hicache_size hicache_mem_layout hicache_io_backend "
-    "hicache_host_memory_mode hicache_host_memory_fraction hicache_storage_backend "
-)
-KEPT = frozenset(_KEPT.split())
+# The fields that are kept: the table of flags says which of them bear on memory.
+_ROWS = {row.name: row for row in TABLE if row.printed and row.role in ("flag", "named")}
+KEPT = frozenset(_ROWS)
 
 LONGEST_VALUE = 4096
 _NAME = re.compile(r"\s*(?:'(\w{1,80})'|\"(\w{1,80})\")\s*:\s*|\s*(\w{1,80})=")
@@ -78,7 +63,7 @@ def from_mapping(data: Mapping[str, object]) -> ServerArguments:
     """The same from a JSON object, as /server_info gives it."""
     values: dict[str, object] = {}
     for name, value in data.items():
-        if name in KEPT and isinstance(value, str | int | float | bool):
+        if name in KEPT and _plain(_ROWS[name], value):
             values[name] = _clean(value)
     return ServerArguments(values, frozenset(data), True)
 
@@ -90,8 +75,14 @@ def _keep(values: dict[str, object], name: str, text: str) -> None:
         value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return
-    if isinstance(value, str | int | float | bool):
+    if _plain(_ROWS[name], value):
         values[name] = _clean(value)
+
+
+def _plain(row: Flag, value: object) -> bool:
+    """A value that the flag can have: a list or a mapping only where it takes one."""
+    wide = {"ints": list, "json": dict}.get(row.kind)
+    return isinstance(value, str | int | float | bool) or (wide is not None and isinstance(value, wide))
 
 
 def _clean(value: object) -> object:

@@ -182,7 +182,7 @@ class Arguments:
 
 
 DEFAULTS: dict[str, Any] = {
-    **{flag.name: flag.default for flag in TABLE},
+    **{flag.name: flag.default for flag in TABLE if flag.role in ("flag", "ours", "decided")},
     **{"prefill_graph_chosen": False, "prefill_graph_max_bs_chosen": False},
     **{"undivided_chunk_size": 0, "reserved_mib": 0.0},
 }
