@@ -1,6 +1,5 @@
 """How long the contexts of a workload are: one length, a mix, or a histogram file."""
 
-import json
 import re
 from collections.abc import Iterable
 from fractions import Fraction
@@ -9,12 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.guarded_file import read_text
+from glm_kvplan.reading.json_text import read_json
+from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.units import LARGEST_COUNT, is_count, parse_count
 
 MOST_BINS = 20_000
 LARGEST_FILE = 16 << 20
 SHARE = re.compile(r"\d{1,20}(\.\d{1,20})?")
-_ROW = re.compile(r"\s*([^\s,;]+)\s*[,;\s]\s*([^\s,;]+)\s*")
+_ROW = re.compile(r"([^\s,;]++)(?:\s*+[,;]\s*+|\s++)([^\s,;]++)")
 
 
 class Contexts(NamedTuple):
@@ -113,14 +115,7 @@ def read_histogram(path: Path) -> Contexts:
     Lines may use commas; a first line of words and lines that start with # are skipped; a count left out is 1.
     Raises InputError, naming file and line.
     """
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{path}: over {LARGEST_FILE >> 20} MiB; join the lengths into fewer bins")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None
+    text = read_text(path, str(path), most=LARGEST_FILE, advice="join the lengths into fewer bins")
     if path.suffix.lower() == ".json":
         return contexts(_json_pairs(path, text))
     pairs: list[tuple[int, Fraction]] = []
@@ -141,9 +136,9 @@ def read_histogram(path: Path) -> Contexts:
 
 def _json_pairs(path: Path, text: str) -> list[tuple[int, Fraction]]:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON ({error})") from None
+        data, _ = read_json(text)
+    except UnreadableError as error:
+        raise InputError(f"{path}: {error.problem}") from None
     rows: list[Any] = list(data.items()) if isinstance(data, dict) else data if isinstance(data, list) else []
     pairs = []
     for row in rows:

@@ -12,10 +12,12 @@ from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.shell import Word, printable
-from glm_kvplan.launch.text_file import read_stdin, read_text
+from glm_kvplan.reading.guarded_file import read_stdin, read_text
+from glm_kvplan.reading.unreadable import UnreadableError
+from glm_kvplan.reading.yaml_text import read_yaml
 from glm_kvplan.units import GIB
 
-LAUNCH_FILE = "a launch script"  # what to call a file that holds a launch
+ADVICE = "a launch script is a few KiB"  # about a large one
 # What a deployment file needs, at the left margin, in YAML and in TOML: no shell script has it there.
 _DEPLOYMENT_FILE = re.compile(r"(?m)^(?:launch|launch_file|flags)(?:: | = |:$)|^\[flags\]$")
 
@@ -32,9 +34,9 @@ def read_launch_file(path: str | Path, release: str = BASELINE) -> LaunchCommand
 
     shown = "--launch " + printable(str(path), 200)
     if str(path) == "-":
-        text = read_stdin(shown, most=LARGEST_TEXT, what=LAUNCH_FILE)
+        text = read_stdin(shown, most=LARGEST_TEXT, advice=ADVICE)
     else:
-        text = read_text(path, shown, most=LARGEST_TEXT, what=LAUNCH_FILE)
+        text = read_text(path, shown, most=LARGEST_TEXT, advice=ADVICE)
     if is_manifest(text):
         command, container = read_manifest(text, shown, release=release)
         if container.memory_bytes is not None and command.flags.get("enable_hierarchical_cache"):
@@ -84,19 +86,16 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE) -> LaunchC
 
 
 def _mapping(path: Path) -> Mapping[object, object]:
-    import yaml
-
     shown = f"--config {printable(str(path), 200)}"
-    text = read_text(path, shown, most=LARGEST_TEXT, what="a config file")
+    text = read_text(path, shown, most=LARGEST_TEXT, advice="a config file is a few KiB")
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" at line {mark.line + 1}" if mark is not None else ""
-        problem = str(getattr(error, "problem", None) or "it does not parse")
-        raise InputError(f"{shown}: not YAML{place}: {problem}") from None
-    except (ValueError, RecursionError) as error:  # a date that is none, nesting without end
-        raise InputError(f"{shown}: not YAML: {type(error).__name__}") from None
+        documents = read_yaml(text)
+    except UnreadableError as error:
+        place = f" at line {error.line}" if error.line else ""
+        raise InputError(f"{shown}: not YAML{place}: {error.problem}") from None
+    if len(documents) > 1:
+        raise InputError(f"{shown}: not YAML at line {documents[1].line}: several documents; keep one")
+    data = documents[0].data if documents else None
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -110,7 +109,7 @@ def _words_of(config: Mapping[object, object], place: str, table: OptionTable, w
     underscored: list[str] = []
     for key, value in config.items():
         if not isinstance(key, str):
-            raise InputError(f"{place}: the key {key!r} is not a flag's name")
+            raise InputError(f"{place}: the key {str(key)[:60]!r} is not a flag's name")
         option = "--" + key.replace("_", "-")
         if key.replace("-", "_") in table.not_in_yaml:
             raise InputError(
@@ -125,8 +124,11 @@ def _words_of(config: Mapping[object, object], place: str, table: OptionTable, w
             continue
         if isinstance(value, list):
             words += [Word(text, place) for text in (option, *map(_text, value))] if value else []
-        else:
+            continue
+        try:
             words.append(Word(f"{option}={_text(value)}", place))
+        except TypeError:
+            raise InputError(f"{place}: {printable(key)}: a key in its value is not text") from None
     if underscored:
         named = ", ".join(printable(key) for key in underscored[:6])
         warnings.append(f"{place}: {named}: the engine wants dashes in these keys and stops at underscores")

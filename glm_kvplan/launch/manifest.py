@@ -10,11 +10,13 @@ from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch_file import with_config_file
 from glm_kvplan.launch.server_commands import SHELL_OPTION
+from glm_kvplan.reading.unreadable import UnreadableError
+from glm_kvplan.reading.yaml_text import read_yaml
 
 _DEEPEST = 40
 _MOST_NODES = 100_000
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
+_QUANTITY = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
 _FACTOR = {
     **{"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15},
     **{"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50},
@@ -74,17 +76,12 @@ def read_manifest(
 
 
 def _documents(text: str, name: str) -> list[Any]:
-    import yaml
-
     try:
-        return [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}" if mark is not None else ""
+        return [document.data for document in read_yaml(text) if document.data is not None]
+    except UnreadableError as error:
+        place = f":{error.line}" if error.line else ""
         templated = "; render the template first (helm template)" if "{{" in text else ""
-        raise InputError(f"{name}{place}: not YAML: {getattr(error, 'problem', None) or error}{templated}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: not YAML: {type(error).__name__}") from None
+        raise InputError(f"{name}{place}: not YAML: {error.problem}{templated}") from None
 
 
 def _containers(document: Any) -> Iterator[Container]:
@@ -123,7 +120,7 @@ def _container(node: dict[str, Any], names: tuple[str, ...]) -> Container:
     limits = resources.get("limits") if isinstance(resources, dict) else None
     limits = limits if isinstance(limits, dict) else {}
     gpus = next((limits[key] for key in _GPU_RESOURCES if key in limits), None)
-    counted = int(gpus) if isinstance(gpus, int) or (isinstance(gpus, str) and gpus.isdecimal()) else None
+    counted = int(str(gpus)) if re.fullmatch(r"[0-9]{1,5}", str(gpus)) else None
     return Container(names, tuple(words), environment, _bytes(limits.get("memory")), counted)
 
 

@@ -1,13 +1,14 @@
 """A config.json read from disk with its guard up: bounded, regular files only, strict JSON."""
 
 import codecs
-import json
 import os
-import stat
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.guarded_file import read_bytes
+from glm_kvplan.reading.json_text import read_json
+from glm_kvplan.reading.unreadable import UnreadableError
 
 LARGEST_FILE = 16 << 20
 _MARKS = (
@@ -22,29 +23,11 @@ def read_json_object(path: Path, shown: str) -> tuple[dict[str, Any], tuple[str,
 
     Raises InputError for everything that is not a plain UTF-8 file of at most 16 MiB with one finite JSON object.
     """
-    text = _read(path, shown)
-    repeated: list[str] = []
-
-    def no_constant(name: str) -> NoReturn:
-        raise InputError(f"{shown}: holds {name}, which is not JSON; write a number")
-
-    def last_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.extend(name for name in found if names.count(name) > 1)
-        return found
-
     try:
-        value = json.loads(text, parse_constant=no_constant, object_pairs_hook=last_wins)
-    except RecursionError:
-        raise InputError(f"{shown}: is nested too deeply to be a config.json") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"{shown}: is not JSON ({error.msg} at line {error.lineno}, column {error.colno})") from None
-    except InputError:
-        raise
-    except ValueError:  # Python refuses to turn thousands of digits into an int
-        raise InputError(f"{shown}: holds a number with too many digits") from None
+        value, repeated = read_json(_text(path, shown))
+    except UnreadableError as error:
+        suffix = " to be a config.json" if "deeply" in error.problem else ""
+        raise InputError(f"{shown}: {error.problem}{suffix}") from None
     if not isinstance(value, dict):
         kind = {list: "an array", str: "a string", type(None): "null"}.get(type(value), "a number or a boolean")
         raise InputError(f"{shown}: is {kind}; a config.json is a JSON object")
@@ -52,23 +35,8 @@ def read_json_object(path: Path, shown: str) -> tuple[dict[str, Any], tuple[str,
     return value, warnings
 
 
-def _read(path: Path, shown: str) -> str:
-    try:
-        found = path.stat()
-        # Opening a pipe would wait for a writer, opening a device may act on it.
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{shown}: is not a regular file; give a config.json or the directory that holds it")
-        if found.st_size > LARGEST_FILE:
-            raise InputError(
-                f"{shown}: is {found.st_size} bytes; a config.json over {LARGEST_FILE} bytes is refused unread"
-            )
-        with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(f"{shown}: cannot be read ({reason})") from None
-    if len(data) > LARGEST_FILE:
-        raise InputError(f"{shown}: holds more than {LARGEST_FILE} bytes; a config.json that long is refused")
+def _text(path: Path, shown: str) -> str:
+    data = read_bytes(path, shown, most=LARGEST_FILE, advice="a config.json is a few KiB", pipes=False)
     if not data.strip():
         raise InputError(f"{shown}: is empty")
     for mark, words in _MARKS:

@@ -106,6 +106,8 @@ def test_yaml_spellings(tmp_path: Path) -> None:
         ("tp-size: eight", "0.5.21", "server.yaml: --tp-size 'eight' is not accepted"),
         ("tp-size: 8.5", "0.5.21", "'8.5' is not accepted"),
         ("tp-size: true", "0.5.21", "'true' is not accepted"),
+        ("json-model-override-args: {2020-01-01: x}", "0.5.21", "json-model-override-args: a key .* is not text"),
+        ("tp-size: 0x" + "f" * 5000, "0.5.21", "not YAML at line 1: a number of 5002 characters"),
         ("tp-size:", "0.5.21", "tp-size: has no value"),
         ("3: 4", "0.5.21", "is not a flag's name"),
         ("disable-radix-cache: 1", "0.5.21", "takes no value"),

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from glm_kvplan.answers.check.positions import KeyPath, PlacedError, line_of
+from glm_kvplan.answers.check.positions import PlacedError, line_of
 from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.reading.yaml_text import KeyPath
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

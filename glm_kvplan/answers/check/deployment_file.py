@@ -7,18 +7,19 @@ from typing import Any, Literal, NamedTuple
 
 from glm_kvplan.answers.check.complaints import complaint
 from glm_kvplan.answers.check.file_text import looks_like_toml, parse_toml, parse_yaml
-from glm_kvplan.answers.check.positions import KeyPath, PlacedError, line_of
+from glm_kvplan.answers.check.positions import PlacedError, line_of
 from glm_kvplan.engines.flag import read_value
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.text_file import read_stdin, read_text
+from glm_kvplan.reading.guarded_file import read_stdin, read_text
+from glm_kvplan.reading.yaml_text import KeyPath
 from glm_kvplan.units import parse_count
 
 SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 STDIN = "-"
-_LARGEST, _WHAT = 1 << 20, "a deployment file"
+_LARGEST, _ADVICE = 1 << 20, "a deployment file is a few KiB"
 
 
 class Expectations(NamedTuple):
@@ -72,11 +73,11 @@ def read_deployment_file(path: str | Path) -> DeploymentFile:
     """
     name = str(path)
     if name == STDIN:
-        return parse_deployment(read_stdin("stdin", most=_LARGEST, what=_WHAT), "stdin", Path())
+        return parse_deployment(read_stdin("stdin", most=_LARGEST, advice=_ADVICE), "stdin", Path())
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{name}: a deployment file ends in {', '.join(SUFFIXES)}")
-    text = read_text(path, name, most=_LARGEST, what=_WHAT)
+    text = read_text(path, name, most=_LARGEST, advice=_ADVICE)
     return parse_deployment(text, name, Path(path).parent, suffix == ".toml")
 
 

@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile
-from glm_kvplan.answers.check.positions import KeyPath, PlacedError
+from glm_kvplan.answers.check.positions import PlacedError
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.launch_command import LARGEST_TEXT, LaunchCommand, read_launch_command
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.launch_file import LAUNCH_FILE, with_config_file
+from glm_kvplan.launch.launch_file import ADVICE, with_config_file
 from glm_kvplan.launch.manifest import Container, is_manifest, read_manifest
 from glm_kvplan.launch.model_name import refuse_other_model
-from glm_kvplan.launch.text_file import read_text
+from glm_kvplan.reading.guarded_file import read_text
+from glm_kvplan.reading.yaml_text import KeyPath
 
 
 class FilePlan(NamedTuple):
@@ -100,7 +101,7 @@ def _launch_text(file: DeploymentFile) -> str:
     assert file.launch_file is not None
     name = f"launch_file {file.launch_file}"
     try:
-        return read_text(file.folder / file.launch_file, name, most=LARGEST_TEXT, what=LAUNCH_FILE)
+        return read_text(file.folder / file.launch_file, name, most=LARGEST_TEXT, advice=ADVICE)
     except InputError as error:
         raise file.error(str(error), "launch_file") from None
 

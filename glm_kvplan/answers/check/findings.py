@@ -8,12 +8,12 @@ from glm_kvplan.answers.check.deployment_file import DeploymentFile
 from glm_kvplan.answers.check.file_plan import FilePlan
 from glm_kvplan.answers.check.host_memory import judge_host
 from glm_kvplan.answers.check.judgements import Judgement, judge, short
-from glm_kvplan.answers.check.positions import KeyPath
 from glm_kvplan.answers.check.smallest_changes import smallest_changes
 from glm_kvplan.answers.check.trial import Change
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.budget import NoRoomError
+from glm_kvplan.reading.yaml_text import KeyPath
 from glm_kvplan.units import GIB
 
 Status = Literal["holds", "fails", "warns", "tolerated"]

@@ -1,21 +1,16 @@
-"""At which line of a YAML or TOML file each key stands, so that a complaint can point at it."""
+"""At which line of a TOML file each key stands, so that a complaint can point at it."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.yaml_text import KeyPath
 
-if TYPE_CHECKING:
-    from yaml.nodes import Node
-
-KeyPath = tuple[str, ...]  # the keys that lead to a place in a file
-
-MOST_KEYS = 10_000
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?")
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=(.*)""")
 _PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'")
+_OPENING = ('"""', "'''")
+_TOKEN = re.compile(r"""\"{3}|'{3}|"(?:[^"\\]|\\.)*+"|'[^']*+'|[\[\]{}#]""")
 
 
 class PlacedError(InputError):
@@ -34,34 +29,6 @@ def line_of(lines: Mapping[KeyPath, int], *path: str) -> int:
         if path[:length] in lines:
             return lines[path[:length]]
     return 1
-
-
-def yaml_lines(root: "Node | None", name: str) -> dict[KeyPath, int]:
-    """Lines (from 1) of every key of a composed YAML document, by the keys that lead to it.
-
-    Raises PlacedError for a key given twice and for more than 10,000 keys.
-    """
-    lines: dict[KeyPath, int] = {}
-    for path, line in _walk(root, (), frozenset()):
-        if path in lines:
-            raise PlacedError(name, line, f"{'.'.join(path)} is given twice (first in line {lines[path]})")
-        if len(lines) >= MOST_KEYS:
-            raise PlacedError(name, line, f"more than {MOST_KEYS:,} keys; a deployment file has a few dozen")
-        lines[path] = line
-    return lines
-
-
-def _walk(node: "Node | None", path: KeyPath, above: frozenset[int]) -> Iterator[tuple[KeyPath, int]]:
-    from yaml.nodes import MappingNode, ScalarNode
-
-    if not isinstance(node, MappingNode) or id(node) in above:
-        return
-    for key, value in node.value:
-        if not isinstance(key, ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
-            continue
-        here = (*path, key.value)
-        yield here, key.start_mark.line + 1
-        yield from _walk(value, here, above | {id(node)})
 
 
 def toml_lines(text: str) -> dict[KeyPath, int]:
@@ -93,21 +60,25 @@ def _parts(dotted: str) -> KeyPath:
 
 def _still_open(line: str, quote: str, depth: int) -> tuple[str, int]:
     """Whether a multi-line string or a bracket stays open at the end of the line."""
-    while True:
+    at = 0
+    while at < len(line):
         if quote:
-            _, found, line = line.partition(quote)
-            if not found:
+            end = line.find(quote, at)
+            if end < 0:
                 return quote, depth
-            quote = ""
-        starts = [(line.find(mark), mark) for mark in ('"""', "'''") if mark in line]
-        if not starts:
+            at, quote = end + 3, ""
+            continue
+        found = _TOKEN.match(line, at)
+        if found is None:
+            at += 1
+            continue
+        token, at = found[0], found.end()
+        if token == "#":
             break
-        at, quote = min(starts)
-        depth += _brackets(line[:at])
-        line = line[at + 3 :]
-    return "", depth + _brackets(line)
-
-
-def _brackets(line: str) -> int:
-    bare = _STRING.sub("", line).partition("#")[0]
-    return sum(bare.count(mark) for mark in "[{") - sum(bare.count(mark) for mark in "]}")
+        if token in _OPENING:
+            quote = token
+        elif token in "[{":
+            depth += 1
+        elif token in "]}":
+            depth -= 1
+    return quote, depth

@@ -13,9 +13,13 @@ from typing import Any
 from glm_kvplan.engines.engine import Engine, engine_named
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.reading.guarded_file import read_text
+from glm_kvplan.reading.toml_text import read_toml
+from glm_kvplan.reading.unreadable import UnreadableError
 
 PROFILES = Path(__file__).parent / "profiles"
 BASELINE = "0.5.21"
+_LARGEST_FILE = 256 << 10
 LARGEST_FIELD = 1 << 20  # no page, row or chunk comes near it
 
 
@@ -149,11 +153,10 @@ def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
 
 def _from_file(path: Path) -> EngineProfile:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--engine {path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"--engine {path}: is not TOML ({error})") from None
+        data = read_toml(read_text(path, f"--engine {path}", most=_LARGEST_FILE, advice="a profile is a few KiB"))
+    except UnreadableError as error:
+        place = f" at line {error.line}" if error.line else ""
+        raise InputError(f"--engine {path}: is not TOML ({error.problem}{place})") from None
     base = data.pop("base", None)
     if base not in releases():
         raise InputError(f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ")

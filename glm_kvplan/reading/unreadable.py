@@ -1,0 +1,14 @@
+"""What is wrong with a text that should be data, and at which line; and the bounds that all data keeps."""
+
+DEEPEST = 64  # collections inside collections
+LONGEST_NUMBER = 100  # characters of a number, digits and all
+LARGEST_NUMBER = 1 << 256  # what may be written in other bases
+
+
+class UnreadableError(Exception):
+    """Not the data it should be. `line` counts from 1, None where none can be named; whoever reads names the file."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line

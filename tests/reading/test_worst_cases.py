@@ -1,0 +1,75 @@
+"""Readers' time grows with what they read: eight times the text takes about eight times as long, whatever the text."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from glm_kvplan.answers.check.file_text import parse_toml
+from glm_kvplan.errors import InputError
+from glm_kvplan.reading.json_text import read_json
+from glm_kvplan.reading.unreadable import UnreadableError
+from glm_kvplan.reading.yaml_text import read_yaml
+
+SMALL, LARGE = 8_000, 64_000  # characters
+
+
+def repeated(unit: str, before: str = "", after: str = "") -> Callable[[int], str]:
+    return lambda size: before + unit * (size // len(unit)) + after
+
+
+def rows(line: str) -> Callable[[int], str]:
+    return lambda size: "".join(line.format(n) for n in range(size // len(line)))
+
+
+def seconds(reader: Callable[[str], object], text: str) -> float:
+    started = time.process_time()
+    with suppress(UnreadableError, InputError):
+        reader(text)
+    return time.process_time() - started
+
+
+def holds(reader: Callable[[str], object], made: Callable[[int], str]) -> None:
+    small, large = seconds(reader, made(SMALL)), seconds(reader, made(LARGE))
+    # a square would be 64 times as long
+    assert large < 24 * small + 0.2, f"{small:.3f} s for {SMALL}, {large:.3f} s for {LARGE} characters"
+
+
+def toml(text: str) -> object:
+    return parse_toml(text, "plan.toml")
+
+
+NESTING = [repeated(mark) for mark in ("[", "{", "(", "- ", "? ", '{"a":', "{a: ", "a={", "a=[", "<", "'", '"', "`")]
+TOKENS = [repeated(mark) for mark in ("x", "9", " ", "\n", "\\", ":", "-", ".", "!", "&", "*", "#", "#\n", "=", "\t")]
+LONG = [
+    repeated("x", "a: '", "'"),
+    repeated("\\x41", 'a: "', '"'),
+    repeated("  x\n", "a: |\n"),
+    repeated("x\n", 'a = """\n', '"""'),
+    repeated("9", "a: "),
+    repeated(":30", "a: 1"),
+    repeated("f", "a = 0x"),
+    repeated('"""x""",', "a = [", "]"),
+    repeated("a.", "", "a = 1"),
+    repeated('"a".', "", "a = 1"),
+]
+ROWS = [
+    rows("k{0}: v\n"),
+    rows("- &a{0} x\n- *a{0}\n"),
+    rows("k{0} = 1\n"),
+    rows("[t{0}]\nk = 1\n"),
+    rows("[a.b.c.d.e.f.t{0}]\n"),
+    repeated("a: 1\n"),
+    repeated("- 1\n"),
+    repeated('"k":1,', "{", '"k":1}'),
+    repeated("1,", "[", "1]"),
+    repeated("---\n"),
+    repeated("*a,", "a: &a x\nb: [", "]"),
+]
+
+
+@pytest.mark.parametrize("made", [*NESTING, *TOKENS, *LONG, *ROWS])
+@pytest.mark.parametrize("reader", [read_yaml, read_json, toml])
+def test_data_in_linear_time(reader: Callable[[str], object], made: Callable[[int], str]) -> None:
+    holds(reader, made)
