@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Literal
 
 from glm_kvplan.answers.pictures.picture import Picture
-from glm_kvplan.engines.sglang.sizing.memory_map import CHARGED, FREE, UNCHARGED, Segment
+from glm_kvplan.engines.sglang.sizing.memory_map import FREE, Segment
 from glm_kvplan.show.charts_style import (
     COLOURS,
     ROW,
@@ -89,9 +89,9 @@ def _text(
 def _style(segment: Segment) -> tuple[str, str]:
     if segment.name == FREE:
         return ("free", "") if segment.nbytes >= 0 else ("alarm", "xxx")
-    if segment.name in UNCHARGED:
-        return "uncharged", "////"
-    return ("charged", "") if segment.name in CHARGED else ("loaded", "")
+    if not segment.components:
+        return "loaded", ""
+    return ("charged", "") if segment.charged else ("uncharged", "////")
 
 
 def _key(style: tuple[str, str], words: Words) -> Key:

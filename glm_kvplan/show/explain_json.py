@@ -29,7 +29,5 @@ def _place(place: Place) -> dict[str, Any]:
     return {
         **place.location._asdict(),
         "pool": place.pool,
-        "unit": place.unit,
-        "bytes_per_unit": place.unit_bytes,
         "bytes": place.nbytes,
     }

@@ -92,7 +92,7 @@ def _branch(last: bool, plain: bool) -> str:
 
 
 def _price(place: Place) -> str:
-    return f"{whole(place.unit_bytes)} B/{SHORT_UNIT[place.unit]}"
+    return f"{whole(place.location.bytes_per_unit)} B/{SHORT_UNIT[place.location.unit]}"
 
 
 def _copy(place: Place, plain: bool) -> Text:

@@ -22,11 +22,11 @@ def render(pools: RankPools) -> None:
         table.add_column(name, justify="right" if name == "n" else "left", no_wrap=True)
     table.add_column("bytes", justify="right", no_wrap=True)
     table.add_column("budget", no_wrap=True)
-    by_pool: dict[str, list[TensorSpec]] = {}
+    held: dict[str, list[TensorSpec]] = {}
     for spec in pools.tensors:
-        by_pool.setdefault(spec.pool, []).append(spec)
-    for pool, specs in by_pool.items():
-        table.add_row(Text(pool, style="bold"))
+        held.setdefault(spec.component, []).append(spec)
+    for component, specs in held.items():
+        table.add_row(Text(component, style="bold"))
         for spec in specs:
             table.add_row(
                 f" {label(spec)}", str(spec.count), shape(spec.shape), spec.dtype, whole(spec.nbytes), _paid(spec)

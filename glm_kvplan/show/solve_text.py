@@ -9,17 +9,6 @@ from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
-from glm_kvplan.engines.sglang.sizing.memory_map import (
-    DRAFT_KV,
-    INDEX,
-    LATENT,
-    REQUESTS,
-    RINGS,
-    SLAB,
-    SNAPSHOTS,
-    STATE_SLOTS,
-    TAILS,
-)
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.show.console import HEADROOM_STYLE, console
@@ -29,8 +18,7 @@ from glm_kvplan.show.host_text import render_host
 from glm_kvplan.show.map_text import draw_map
 from glm_kvplan.show.role_text import render_overrun
 
-# What grows with tokens, with state slots, with running requests.
-_FOLLOWS = ((LATENT, INDEX, DRAFT_KV), (STATE_SLOTS, RINGS, SLAB), (SNAPSHOTS, REQUESTS, TAILS))
+_UNITS = ("token", "state slot", "request row")  # what tokens, state slots and running requests move
 
 
 def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
@@ -70,11 +58,12 @@ def render(plan: Plan, answer: Boot, priced: list[Price] | None) -> None:
 
 def _unsure(answer: Boot) -> frozenset[str]:
     """The segments whose tokens, slots or requests the memory's error moves."""
+    assert answer.map is not None
     low, high = answer.span
-    if low is None or high is None:
-        return frozenset(name for names in _FOLLOWS for name in names)
-    moved = zip(low, high, _FOLLOWS, strict=True)
-    return frozenset(name for least, most, names in moved if least != most for name in names)
+    moved = set(_UNITS)
+    if low is not None and high is not None:
+        moved = {unit for least, most, unit in zip(low, high, _UNITS, strict=True) if least != most}
+    return frozenset(segment.name for segment in answer.map.segments if segment.unit in moved)
 
 
 def _size_line(name: str, answer: Boot, position: int) -> Text:

@@ -14,8 +14,8 @@ from glm_kvplan.allocate.allocation import Allocation, AllocationError
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.allocate.device import Device, find_device, free_memory, resident_memory
 from glm_kvplan.allocate.validation import Validation, scaled, validate
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.tensor import TensorSpec

@@ -168,7 +168,7 @@ def test_formulas_hold(topic: str, flags: dict[str, object]) -> None:
 
 def test_map() -> None:
     found = places(ground(enable_hierarchical_cache=True, **SCALED))
-    assert {place.location.name: (place.unit_bytes, place.unit) for place in found} == {
+    assert {place.location.name: (place.location.bytes_per_unit, place.location.unit) for place in found} == {
         "latent_kv": (5808, "token"),
         "indexer": (1452, "token"),
         "compress_tail": (22_528, "request row"),
@@ -181,7 +181,7 @@ def test_map() -> None:
 
 def test_map_prices_the_draft() -> None:
     found = ground(tp_size=4, speculative_algorithm="EAGLE", **RAW)
-    prices = {place.location.name: place.unit_bytes for place in places(found)}
+    prices = {place.location.name: place.location.bytes_per_unit for place in places(found)}
     assert (prices["draft_kv"], prices["draft_indexer"]) == (512, 132)
     assert prices["compress_tail"] == (11 + 1) * 2 * (4 + 4) * 128 * 2
     assert sum(place.nbytes for place in places(found)) > 0.99 * found.answer.largest.attribution.allocated

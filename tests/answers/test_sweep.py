@@ -16,8 +16,8 @@ from glm_kvplan.answers.sweep.axes import flag_value, read_axis
 from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.answers.sweep.pool_law import pool_law
 from glm_kvplan.engines.planner import Given, given, plan
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from glm_kvplan.answers.contexts import parse_contexts
 from glm_kvplan.answers.pictures.picture import Picture, picture
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.components import COMPONENTS
+from glm_kvplan.engines.sglang.components.component import APART
 from glm_kvplan.engines.sglang.sizing import memory_map
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
@@ -242,11 +244,9 @@ def test_every_word_is_used() -> None:
 def test_the_librarys_names_have_chinese() -> None:
     terms = load_words("zh").terms
     names = {
-        *memory_map.CHARGED,
-        *memory_map.UNCHARGED,
         memory_map.FREE,
         memory_map.RETURNED,
-        *memory_map.NOTES.values(),
+        *(text for kind in (*APART, *(each.segment for each in COMPONENTS)) for text in (kind.name, kind.note)),
     }
     for kind in ("mtp", "host", "refused"):
         answer = seen(kind).boot

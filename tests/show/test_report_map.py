@@ -12,8 +12,8 @@ import pytest
 
 from glm_kvplan.answers.pictures.pool_bars import REST, pool_map
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
 from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.components import rank_ledgers
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
-from glm_kvplan.engines.sglang.sizing.estimate import rank_ledgers
 from glm_kvplan.engines.sglang.sizing.start import Boot
 
 KINDS = ("pool", "size", "limit", "unit", "flag")

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from glm_kvplan.answers.explain.topic import Ground
-from glm_kvplan.engines.sglang.components.locations import Location, locations
+from glm_kvplan.engines.sglang.components import locations
+from glm_kvplan.engines.sglang.components.component import Location
 
-_ROW = "request row"
 _ADJECTIVES = " ("  # what follows a pool's name in Location.hbm_pool
 
 
@@ -14,30 +14,17 @@ class Place(NamedTuple):
 
     location: Location
     pool: str  # the HBM pool without remarks
-    unit: str  # token, state slot or request row
-    unit_bytes: int
     nbytes: int
 
 
 def places(ground: Ground) -> tuple[Place, ...]:
     """The map of one rank of the fullest stage, by pool; every large tensor is in one place."""
-    found = [_place(ground, location) for location in locations(ground.plan.deployment, ground.plan.profile)]
+    found = [_place(ground, location) for location in locations(ground.answer.largest.rank)]
     order = list(dict.fromkeys(place.pool for place in found))
     return tuple(sorted(found, key=lambda place: order.index(place.pool)))
 
 
 def _place(ground: Ground, location: Location) -> Place:
-    ledgers, tensors = ground.ledgers, ground.tensors
-    nbytes = sum(tensors[name].nbytes for name in location.tensors if name in tensors)
+    nbytes = sum(ground.tensors[name].nbytes for name in location.tensors if name in ground.tensors)
     pool = location.hbm_pool.partition(_ADJECTIVES)[0]
-    if location.name == "compress_tail":  # the draft's tails too
-        return Place(location, pool, _ROW, nbytes // ledgers["compress_tail"].units, nbytes)
-    if location.name in ("draft_kv", "draft_indexer") and "draft_kv" in ledgers:  # one ledger, two buffers
-        terms = dict(ledgers["draft_kv"].terms)
-        price = terms["row_bytes" if location.name == "draft_kv" else "index_bytes"]
-        return Place(location, pool, "token", terms["draft_layers"] * price, nbytes)
-    if location.name in ledgers:
-        ledger = ledgers[location.name]
-        return Place(location, pool, ledger.account.unit, ledger.bytes_per_unit, nbytes)
-    rows = tensors["req_to_token"].shape[0]
-    return Place(location, pool, _ROW, nbytes // rows, nbytes)
+    return Place(location, pool, nbytes)

@@ -19,17 +19,11 @@ def slot(ground: Ground) -> Explanation:
         f"{ledger.bytes_per_unit * number / MB:,.1f} MB at any length. States kept for shared prefixes come on top.",
     ]
     if deployment.mamba_ssm_dtype != "bfloat16":
-        half = kda_state.ledger(
-            ground.plan.geometry,
-            deployment.mamba_conv_dtype,
-            "bfloat16",
-            deployment.linear_attn_tp_size,
-            ground.kda_layers,
-            number,
-        )
+        narrow = deployment.changed(mamba_ssm_dtype="bfloat16")
+        half = ground.kda_layers * kda_state.layer_bytes(ground.answer.largest.rank._replace(deployment=narrow))
         lines.append(
-            f"Only an explicit --mamba-ssm-dtype bfloat16 makes it {half.bytes_per_unit:,} B a slot and "
-            f"{half.total / MB:,.1f} MB a request."
+            f"Only an explicit --mamba-ssm-dtype bfloat16 makes it {half:,} B a slot and "
+            f"{half * number / MB:,.1f} MB a request."
         )
     if number > 1:
         misread = wrong("one request, taken to be one slot", ledger.bytes_per_unit, "B")
@@ -66,9 +60,8 @@ def tp(ground: Ground) -> Explanation:
     size, shards = deployment.tp_size, deployment.linear_attn_tp_size
 
     def cut(ways: int) -> int:
-        return ground.kda_layers * kda_state.layer_bytes(
-            geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, ways
-        )
+        other = deployment.changed(linear_attn_tp_size=ways)
+        return ground.kda_layers * kda_state.layer_bytes(ground.answer.largest.rank._replace(deployment=other))
 
     lines = [
         f"attention TP = TP {size} // attention DP {deployment.attn_dp_size} // CP {deployment.attn_cp_size} = "

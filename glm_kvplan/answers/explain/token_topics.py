@@ -5,6 +5,7 @@ from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv
 from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components.component import KV_SPLIT
 from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.sizing.estimate import estimate
@@ -134,7 +135,7 @@ def host_index(ground: Ground) -> Explanation:
     drafts = counts.draft_layers(rank)
     rows = host.row_bytes(rank) * (ground.full_layers + drafts)
     keys = indexer.reserved_bytes(geometry, profile) * (geometry.index_in(stage) + drafts)
-    split = deployment.hicache_mem_layout == host.KV_SPLIT
+    split = deployment.hicache_mem_layout == KV_SPLIT
     lines: tuple[str, ...]
     if profile.host_index_pool:
         lines = (

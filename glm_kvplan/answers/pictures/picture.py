@@ -6,10 +6,10 @@ from glm_kvplan.answers.pictures.price_steps import Step, sizing_steps
 from glm_kvplan.answers.pictures.ratio_curve import RatioCurve, ratio_curve
 from glm_kvplan.answers.pictures.region import Frontier, fits, frontier
 from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.components import rank_ledgers
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
-from glm_kvplan.engines.sglang.sizing.estimate import rank_ledgers
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served

@@ -7,8 +7,8 @@ length times rows. Six lists of tensors therefore say what every other size cost
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.tensor import device_bytes

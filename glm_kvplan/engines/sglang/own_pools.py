@@ -12,8 +12,8 @@ from typing import Any, Self
 from glm_kvplan.allocate.allocation import Progress, Taken, account
 from glm_kvplan.allocate.device import Device, import_torch
 from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components.latent_kv import row_elements
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import latent_row_elements
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.tensor import TensorSpec
@@ -170,7 +170,7 @@ class EnginePools:
 
     def _cache_arguments(self, torch: Any, requests: Any) -> dict[str, Any]:
         geometry, deployment, _, _ = self.rank
-        dtype, row = latent_row_elements(self.rank)
+        dtype, row = row_elements(self.rank)
         return {
             "size": self.sizes.tokens,
             "page_size": deployment.page_size,

@@ -72,7 +72,7 @@ def host(**flags: object) -> dict[str, HostPool]:
 
 
 GEOMETRY = kv.plan().geometry
-LAYER = kda_state.layer_bytes(GEOMETRY, "bfloat16", "float32", 1)
+LAYER = kda_state.layer_bytes(rank_of(deployed()))  # on one GPU: not sharded
 
 MEASURES: dict[str, Callable[[], float]] = {
     "slots_per_request": lambda: deployed().deployment.slots_per_request,

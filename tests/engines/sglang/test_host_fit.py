@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from setups import one_rank
 from test_host import B200_SIZES, B200_TP4_MTP
 
+from glm_kvplan.engines.sglang.components import locations, tensor_specs
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
-from glm_kvplan.engines.sglang.components.locations import locations
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.rank import ranks
@@ -170,21 +169,23 @@ def test_scales_have_no_host_copy_before_0_5_22() -> None:
 def test_where_everything_lies(release: str, copies: dict[str, str]) -> None:
     """The article's map: DRAM has KV and state, from 0.5.22 the index too; tails and tables never."""
     profile = load_profile(release)
-    found = locations(B200_TP4_MTP, profile)
+    found = locations(one_rank(B200_TP4_MTP, profile))
     assert {place.name: place.host_pool for place in found if place.host_pool} == copies
     tree = {place.name: place.tree for place in found}
     assert tree["latent_kv"] == tree["indexer"] == "FULL" and tree["kda_state"] == "MAMBA"
     assert tree["compress_tail"] is tree["request_table"] is tree["verify_snapshot"] is None
-    assert not any(
-        place.host_pool for place in locations(replace(B200_TP4_MTP, enable_hierarchical_cache=False), profile)
+    bare, flat = (
+        locations(one_rank(replace(B200_TP4_MTP, **changes), profile))
+        for changes in ({"enable_hierarchical_cache": False}, {"disable_radix_cache": True})
     )
-    assert not any(place.tree for place in locations(replace(B200_TP4_MTP, disable_radix_cache=True), profile))
+    assert not any(place.host_pool for place in bare)
+    assert not any(place.tree for place in flat)
 
 
 @pytest.mark.parametrize("changes", [{}, {"speculative_algorithm": None}, {"enable_linear_replayssm_spec": True}])
 def test_the_map_names_every_large_tensor(changes: dict[str, Any]) -> None:
     deployment, profile = replace(B200_TP4_MTP, **changes), load_profile("0.5.21")
-    named = [name for place in locations(deployment, profile) for name in place.tensors]
+    named = [name for place in locations(one_rank(deployment, profile)) for name in place.tensors]
     assert len(named) == len(set(named))
     allocated = {spec.name for spec in tensor_specs(one_rank(deployment, profile), B200_SIZES) if spec.nbytes > 1 << 16}
     assert allocated - set(named) <= {"token_allocator.free_pages"}

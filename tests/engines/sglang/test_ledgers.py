@@ -10,6 +10,7 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.components import compress_tail, latent_kv
 from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
@@ -52,7 +53,8 @@ def test_what_is_said_of_each_ledger() -> None:
 def test_a_patched_build_may_fix_the_scaled_row_alone(layout: latent_kv.KvLayout, row: int) -> None:
     """A profile's `scaled_row_bytes` replaces the scaled row, and the formula says so; the other layouts stay."""
     plain, patched = load_profile("0.5.21"), replace(load_profile("0.5.21"), scaled_row_bytes=656)
-    before, after = (latent_kv.ledger(GEOMETRY, layout, profile, 11, 64) for profile in (plain, patched))
+    deployment, sizes = Deployment(kv_layout=layout), PoolSizes(64, 1, 1)
+    before, after = (latent_kv.ledger(one_rank(deployment, profile), sizes) for profile in (plain, patched))
     assert (before.bytes_per_unit, before.units, before.total) == (11 * row, 64, 704 * row)
     assert formula_holds(before) and formula_holds(after)
     if layout != "fp8_scaled":
@@ -74,9 +76,10 @@ def test_the_payload_of_an_index_key() -> None:
 
 @pytest.mark.parametrize(("release", "reserved"), [("0.5.21", 132), ("0.5.22", 33)])
 def test_reserve_and_payload_of_the_indexer(release: str, reserved: int) -> None:
-    ledger = indexer.ledger(GEOMETRY, load_profile(release), 11, 64)
+    rank, sizes = one_rank(Deployment(), load_profile(release)), PoolSizes(64, 1, 1)
+    ledger = indexer.ledger(rank, sizes)
     assert (ledger.bytes_per_unit, ledger.written, ledger.total) == (11 * reserved, 11 * 33, 64 * 11 * reserved)
-    plain = latent_kv.ledger(GEOMETRY, "bf16", load_profile(release), 11, 64)
+    plain = latent_kv.ledger(rank, sizes)
     assert plain.written == plain.bytes_per_unit
 
 
@@ -84,7 +87,9 @@ def test_tails_only_where_keys_are_pooled() -> None:
     """A pool of one token has no tail, nor has a checkpoint without pooling (memory_pool.py:4983 at 0.5.21)."""
     assert compress_tail.row_bytes(GEOMETRY, 4, 11) == 11 * 2 * 8 * 128 * 2
     for bare in (replace(GEOMETRY, index_kpool=1), replace(GEOMETRY, index_kpool_compress=False)):
-        ledger = compress_tail.ledger(bare, 4, 11, 8)
+        drafts = Deployment(speculative_algorithm="EAGLE", max_draft_tokens=4)
+        rank = one_rank(drafts, load_profile("0.5.21"), bare)
+        ledger = compress_tail.ledger(rank, PoolSizes(64, 1, 8))
         assert (ledger.bytes_per_unit, ledger.units, ledger.total) == (0, 10, 0)
         assert formula_holds(ledger)
 

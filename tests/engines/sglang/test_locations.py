@@ -1,8 +1,10 @@
 """Where every cached object lies: pools, tensors, tree component, host pool, and why, in every case there is."""
 
 import pytest
+from setups import one_rank
 
-from glm_kvplan.engines.sglang.components.locations import Location, locations
+from glm_kvplan.engines.sglang.components import locations
+from glm_kvplan.engines.sglang.components.component import Location
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 
@@ -12,7 +14,7 @@ SERVER = {"enable_hierarchical_cache": True, "speculative_algorithm": "EAGLE", "
 
 
 def found(release: str = "0.5.21", **fields: object) -> dict[str, Location]:
-    places = locations(Deployment(**fields), load_profile(release))  # type: ignore[arg-type]
+    places = locations(one_rank(Deployment(**fields), load_profile(release)))  # type: ignore[arg-type]
     assert len({place.name for place in places}) == len(places)
     assert all(" at 0.5.2" in place.source and place.title and place.reason for place in places)
     return {place.name: place for place in places}
@@ -24,16 +26,16 @@ def test_everything_there_is() -> None:
     assert [(name, place.hbm_pool, place.tensors, place.tree) for name, place in places.items()] == [
         ("latent_kv", FULL, ("kv_buffer",), "FULL"),
         ("indexer", FULL + " (own buffer)", ("index_k_buffer",), "FULL"),
-        ("kda_state", STATE, ("conv_state", "temporal_state"), "MAMBA"),
         ("draft_kv", DRAFT, ("draft.kv_buffer",), "FULL"),
         ("draft_indexer", DRAFT + " (own buffer)", ("draft.index_k_buffer",), "FULL"),
-        ("verify_snapshot", STATE, ("intermediate_ssm", "intermediate_conv_window"), None),
+        ("kda_state", STATE, ("conv_state", "temporal_state"), "MAMBA"),
         (
             "replay_ring",
             STATE,
             ("replayssm_d", "replayssm_k", "replayssm_g", "replayssm_rawv", "replayssm_rawk", "replayssm_beta"),
             None,
         ),
+        ("verify_snapshot", STATE, ("intermediate_ssm", "intermediate_conv_window"), None),
         (
             "compress_tail",
             FULL + " (per request)",
@@ -45,11 +47,11 @@ def test_everything_there_is() -> None:
     assert [place.title for place in places.values()] == [
         "MLA latent KV",
         "DSA index keys",
-        "KDA state",
         "Draft (MTP) latent KV",
         "Draft (MTP) index keys",
-        "Verify snapshots",
+        "KDA state",
         "Replay rings",
+        "Verify snapshots",
         "Compress tails",
         "Request table",
     ]

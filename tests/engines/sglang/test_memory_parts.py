@@ -1,5 +1,6 @@
 """The two readings of memory and what they are made of, part by part, and the map's segments, counted by hand."""
 
+from collections import Counter
 from dataclasses import replace
 from math import hypot
 from typing import Any
@@ -7,12 +8,12 @@ from typing import Any
 import pytest
 from setups import one_rank
 
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, Segment, memory_map, pool_bytes
+from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, Segment, memory_map, pool_segments
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.budget import MemoryBudget, MemoryPart, NoRoomError, memory_budget, show_gib
 from glm_kvplan.memory.gpu import Gpu
@@ -169,10 +170,15 @@ def drawn(given: MemoryBudget, **changes: Any) -> MemoryMap:
     return memory_map(one_rank(DRAFTS, load_profile("0.5.21")), SIZES, given, **changes)
 
 
+def pool_bytes(rank: Rank) -> Counter[str]:
+    """Bytes of the pools' segments with pools of SIZES; 0 for what is not there."""
+    return Counter({segment.name: segment.nbytes for segment in pool_segments(rank, SIZES)})
+
+
 def heads(found: MemoryMap) -> list[tuple[str, int, bool, str]]:
     """The segments above the pools, bytes in GiB."""
     names = [segment.name for segment in found.segments]
-    above = found.segments[: names.index("state slots")]
+    above = found.segments[: names.index("latent KV")]
     return [(segment.name, segment.nbytes // GIB, segment.charged, segment.certainty) for segment in above]
 
 
@@ -216,9 +222,9 @@ def test_pools_are_exact_and_charged_or_not() -> None:
     pools = found.segments[5:-1]
     assert {segment.certainty for segment in pools} == {"exact"} and all(segment.note for segment in found.segments)
     assert [(segment.name, segment.charged) for segment in pools] == [
-        ("state slots", True), ("verify snapshots", True), ("latent KV", True), ("index K", True), ("draft KV", True),
-        ("request table", False), ("compress tails", False), ("padding page", False),
-        ("draft-layer state slab", False), ("free lists", False), ("HiCache staging", False),
+        ("latent KV", True), ("index K", True), ("draft KV", True), ("state slots", True), ("verify snapshots", True),
+        ("padding page", False), ("draft-layer state slab", False), ("compress tails", False),
+        ("request table", False), ("free lists", False), ("HiCache staging", False),
     ]  # fmt: skip
     assert pools[-1].nbytes == 12_345
     assert found.uncharged == sum(segment.nbytes for segment in pools if not segment.charged)
@@ -231,7 +237,7 @@ def test_rings_are_a_segment_of_their_own() -> None:
     rings = replace(DRAFTS, enable_linear_replayssm_spec=True)
     profile = load_profile("0.5.21")
     held = [spec for spec in tensor_specs(one_rank(rings, profile), SIZES) if spec.name.startswith("replayssm_")]
-    found = pool_bytes(one_rank(rings, profile), SIZES)
+    found = pool_bytes(one_rank(rings, profile))
     layers = {spec.shape[0] for spec in held}
     assert held and layers == {35}  # the draft layer's part is the slab's
     assert found["replay rings"] == sum(spec.nbytes for spec in held) // 35 * 34
@@ -242,7 +248,7 @@ def test_a_pipeline_stage_holds_its_layers() -> None:
     profile = load_profile("0.5.21")
     for stage in (range(20), range(20, GEOMETRY.num_hidden_layers)):
         full = sum(layer not in GEOMETRY.linear_attention_layers for layer in stage)
-        found = pool_bytes(Rank(GEOMETRY, PLAIN, profile, stage), SIZES)
+        found = pool_bytes(Rank(GEOMETRY, PLAIN, profile, stage))
         assert found["latent KV"] == full * 64_000 * 512
         assert found["index K"] == full * 1000 * 8448
         assert found["padding page"] == full * (64 * 512 + 8448)
@@ -254,6 +260,8 @@ def test_a_pipeline_stage_holds_its_layers() -> None:
 
 
 def test_sums_of_a_map() -> None:
-    rows = (("latent KV", 4, True), ("padding page", 2, False), ("draft embedding and head", 8, True))
-    found = MemoryMap(30, tuple(Segment(*row, "exact", "") for row in (*rows, ("free", 16, False))))
+    pools = (("latent KV", 4, True), ("padding page", 2, False))
+    others = (("draft embedding and head", 8, True), ("free", 16, False))
+    segments = [Segment(*row, "exact", "", "token", ("latent_kv",)) for row in pools]
+    found = MemoryMap(30, (*segments, *(Segment(*row, "exact", "") for row in others)))
     assert (found.free, found.usable, found.pools, found.uncharged) == (16, 24, 6, 2)

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from paths import DATA
 
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, page_size
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
-from glm_kvplan.engines.sglang.sizing.charges import charges
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.tensor import TensorSpec, device_bytes
 from glm_kvplan.model.loader import bundled_geometry
@@ -138,11 +137,12 @@ def test_allocation_and_charge_of_every_solved_record(release: str) -> None:
         assert device_bytes(specs) == outputs["alloc_device_total_bytes"]
 
         found = attribution(Rank(GEOMETRY, deployment, profile, stage), sizes)
-        rank = costs(Rank(GEOMETRY, deployment, profile, stage))
-        charge = charges(rank, sizes)
-        assert charge.tokens == outputs["cell_size"] * sizes.tokens
+        assert costs(Rank(GEOMETRY, deployment, profile, stage)).cell_bytes == outputs["cell_size"]
+        charged = {each.component: each.charged for each in found.components}
+        tokens = charged["latent_kv"] + charged["indexer"] + charged["draft_kv"]
+        assert tokens == outputs["cell_size"] * sizes.tokens
         if inputs["pp_size"] == 1:
-            assert charge.states == outputs["mamba_cache_per_req"] * (sizes.state_slots + 1)
-        assert found.charged == charge.total
-        assert found.rest == 0
+            assert charged["kda_state"] == outputs["mamba_cache_per_req"] * (sizes.state_slots + 1)
+        assert found.charged == sum(charged.values())
+        assert found.rest == 0 and not any(each.rest for each in found.components)
         assert len({part.name for part in found.parts}) == len(found.parts)

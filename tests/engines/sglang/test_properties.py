@@ -13,14 +13,13 @@ from setups import one_rank
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.planner import Given, Plan
 from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import rank_ledgers, tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
 from glm_kvplan.engines.sglang.rank import Rank, rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
-from glm_kvplan.engines.sglang.sizing.charges import charges
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate, rank_ledgers
+from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_stages
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
@@ -122,8 +121,13 @@ def test_every_byte_of_any_start_is_explained(
     for solution, rank in zip(solutions, ranks(plan), strict=True):
         found = attribution(rank, solution.sizes)
         assert found.rest == 0
-        charged = charges(solution.costs, solution.sizes)
-        assert (found.charged, solution.snapshot_bytes) == (charged.total, charged.snapshots)
+        charged = {each.component: each.charged for each in found.components}
+        priced, sizes = solution.costs, solution.sizes
+        states = (priced.slot_bytes + priced.ring_bytes) * (sizes.state_slots + 1)
+        assert not any(each.rest for each in found.components)
+        assert charged["verify_snapshot"] == solution.snapshot_bytes
+        assert charged["kda_state"] + charged["replay_ring"] == states
+        assert found.charged == states + solution.snapshot_bytes + priced.cell_bytes * sizes.tokens
         check_ledgers(rank, solution.sizes)
 
 

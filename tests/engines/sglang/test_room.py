@@ -6,7 +6,7 @@ import pytest
 from setups import EXACT, GEOMETRY, PAGE, PLAIN, TEN, one_rank, setup_of
 
 from glm_kvplan.answers.contexts import Contexts
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.free_memory import free_bytes
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from paths import DATA
 from setups import one_rank
 
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
-from glm_kvplan.engines.sglang.sizing.charges import charges
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_rank, attempt_stages
 from glm_kvplan.errors import InputError, KvplanError
@@ -199,8 +198,7 @@ def solve(*of: Any) -> Solution:
 
 
 def state_bytes(solution: Solution) -> int:
-    charged = charges(solution.costs, solution.sizes)
-    return charged.states + charged.rings
+    return (solution.costs.slot_bytes + solution.costs.ring_bytes) * (solution.state_slots + 1)
 
 
 @pytest.mark.parametrize("release", EXAMPLE_A)

@@ -10,8 +10,8 @@ from glm_kvplan.answers.diff.engines import compare_engines
 from glm_kvplan.answers.diff.starts import Side, boot_changes
 from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.planner import Plan, plan
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven, host_answer

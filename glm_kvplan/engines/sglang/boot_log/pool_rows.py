@@ -1,26 +1,22 @@
 """The bytes of every pool at the printed sizes, beside the printed ones: no memory reading comes into it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
+from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
 from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, half_step, word_row
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
 from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import tensor_specs
+from glm_kvplan.engines.sglang.components.component import DRAFT
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.units import GIB
 
-_STATE = {
-    "conv": ("conv_state",),
-    "ssm": ("temporal_state",),
-    "snapshot_ssm": ("intermediate_ssm",),
-    "snapshot_conv": ("intermediate_conv_window",),
-}
 _DTYPES = {"bf16": ("bfloat16",), "fp8_scaled": ("float8_e4m3fn",), "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz")}
 
 
@@ -70,8 +66,15 @@ def _fullest(ranks: dict[LogRank, dict[str, list[Reading]]]) -> LogRank | None:
     return best if best is not None and any(name in ranks[best] for name in names) else None
 
 
-def _total(specs: tuple[TensorSpec, ...], *names: str) -> int:
-    return sum(spec.nbytes for spec in specs if spec.name in names)
+def _printed(specs: Iterable[TensorSpec], message: str) -> dict[str, int]:
+    """The numbers of a message that pools print, and the bytes of the tensors that each counts."""
+    held = {spec.name: spec.nbytes for spec in specs}
+    found: dict[str, int] = {}
+    for component in components.COMPONENTS:
+        for each in component.printed:
+            if each.message == message:
+                found[each.number] = found.get(each.number, 0) + held.get(each.tensor, 0)
+    return found
 
 
 def _rank_rows(
@@ -84,24 +87,30 @@ def _rank_rows(
     for state in readings.get("state_pool", ())[:1]:
         slots = counts.effective_state_slots(plan.deployment, sizes)
         yield count_row("state pool slots", label, slots, state["slots"], "printed sizes")
-        for field, names in _STATE.items():
+        for field, nbytes in _printed(specs, "state_pool").items():
             if field in state:
-                yield bytes_row(f"state pool {field}", label, _total(specs, *names), state[field])
-            elif _total(specs, *names) and field.startswith("snapshot"):
+                yield bytes_row(f"state pool {field}", label, nbytes, state[field])
+            elif nbytes and field.startswith("snapshot"):
                 yield word_row(f"state pool {field}", label, "printed", "absent", "flags")
     for ring in readings.get("replay_rings", ())[:1]:
+        rings = _printed(specs, "replay_rings")
         for field, printed in ring.items():
-            yield bytes_row(f"replay ring {field}", label, _total(specs, f"replayssm_{field}"), printed)
-    for runner, pool in zip(("", "draft."), readings.get("token_pool", ()), strict=False):
-        name = "draft token pool" if runner else "token pool"
+            yield bytes_row(f"replay ring {field}", label, rings.get(field, 0), printed)
+    for drafts, pool in enumerate(readings.get("token_pool", ())[:2]):
+        name = "draft token pool" if drafts else "token pool"
         if "dtype" in pool:
             allowed = _DTYPES[plan.deployment.kv_layout]
             dtype = pool["dtype"] if pool["dtype"] in allowed else allowed[0]
             yield word_row(f"{name} dtype", label, dtype, pool["dtype"], "flags")
         yield count_row(f"{name} tokens", label, sizes.tokens, pool["tokens"], "printed sizes")
-        nbytes = _total(specs, f"{runner}kv_buffer", f"{runner}index_k_buffer")
+        printed_bytes = _printed(_of_worker(specs, bool(drafts)), "token_pool")
         if "gib" in pool:
-            yield bytes_row(f"{name} size", label, nbytes, pool["gib"])
+            yield bytes_row(f"{name} size", label, printed_bytes["gib"], pool["gib"])
+
+
+def _of_worker(specs: Iterable[TensorSpec], drafts: bool) -> tuple[TensorSpec, ...]:
+    """The tensors of the draft worker, or of the target's."""
+    return tuple(spec for spec in specs if (spec.pool == DRAFT) is drafts)
 
 
 def _memory_rows(
@@ -118,7 +127,7 @@ def _memory_rows(
     last = loaded[-1]["available"]
     done: tuple[TensorSpec, ...] = ()
     for drafts, pools in enumerate(readings.get("pools_end", ())[:2]):
-        done += tuple(spec for spec in specs if spec.name.startswith("draft.") == bool(drafts))
+        done += _of_worker(specs, bool(drafts))
         nbytes = sum(spec.nbytes for spec in done if spec.place == "device")
         printed = pools["available"]
         rounding = half_step(printed) + half_step(last)

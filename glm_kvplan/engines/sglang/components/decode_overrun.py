@@ -1,11 +1,9 @@
 """What a PD decode server allocates beyond its memory budget, tensor by tensor."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import pool_units, tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.rank import Rank
 
 
@@ -39,10 +37,9 @@ def decode_overrun(rank: Rank, sizes: PoolSizes) -> DecodeOverrun | None:
     Source: disaggregation/decode.py:261-340 at 0.5.21.
     """
     deployment = rank.deployment
-    if not counts.decode_pool(deployment):
+    if not pool_units.decode_pool(deployment):
         return None
-    bare = replace(
-        deployment,
+    bare = deployment.changed(
         disaggregation_mode="null",
         disaggregation_decode_extra_slots=0,
         enable_pd_role_switch=False,
@@ -55,9 +52,9 @@ def decode_overrun(rank: Rank, sizes: PoolSizes) -> DecodeOverrun | None:
     ]
     return DecodeOverrun(
         running_requests=sizes.running_requests,
-        prealloc_requests=counts.prealloc_requests(deployment),
-        request_rows=counts.request_rows(deployment, sizes),
+        prealloc_requests=pool_units.prealloc_requests(deployment),
+        request_rows=pool_units.request_rows(deployment, sizes),
         budgeted_slots=sizes.state_slots,
-        slots=counts.effective_state_slots(deployment, sizes),
+        slots=pool_units.effective_state_slots(deployment, sizes),
         parts=tuple(sorted((part for part in parts if part[1]), key=lambda part: -part[1])),
     )

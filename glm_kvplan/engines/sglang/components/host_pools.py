@@ -5,11 +5,11 @@ from typing import NamedTuple
 from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv
+from glm_kvplan.engines.sglang.components.component import KV_SPLIT
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
 
 STAGING_PAGES = 64  # pages of the write-back buffer on the GPU (mem_cache/pool_host/base.py:31 at 0.5.21)
-KV_SPLIT = "page_first_kv_split"
 
 _KV = Account(
     "host_kv",

@@ -1,24 +1,35 @@
 """MLA latent KV: one compressed row a token in every sparse full-attention layer."""
 
-from glm_kvplan.engines.component import Account, Ledger
+from collections.abc import Iterator
+
+from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.components.component import (
+    FULL_POOL,
+    KV_SPLIT,
+    PADDING,
+    Component,
+    Location,
+    Part,
+    Printed,
+    SegmentKind,
+    no_copy,
+    tree_part,
+)
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.rank import Rank
+from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
 
 SCALE_BYTES = 4  # fp32, one for QUANT_BLOCK elements
 ROPE_BYTES = 2  # the RoPE part of a scaled row stays bf16
 
-_SOURCE = "mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21"
+BUFFER_SOURCE = "mem_cache/memory_pool.py:4457-4464 at 0.5.21"
+PADDING_REASON = "writes of padded tokens land in page 0"
 
 
-def _account(formula: str) -> Account:
-    return Account("latent_kv", "MLA latent KV", "token", formula, _SOURCE, charged=True, backed_up=True)
-
-
-_BF16 = _account("full_attention_layers * (kv_lora_rank + qk_rope_head_dim) * 2")
-_RAW = _account("full_attention_layers * (kv_lora_rank + qk_rope_head_dim)")
-_SCALED = _account("full_attention_layers * (kv_lora_rank + kv_lora_rank // 128 * 4 + qk_rope_head_dim * 2)")
-_FROM_PROFILE = _account("full_attention_layers * scaled_row_bytes")
+# -- price -------------------------------------------------------------------------------------------------------------
 
 
 def row_bytes(geometry: Geometry, layout: KvLayout, profile: EngineProfile) -> int:
@@ -33,20 +44,111 @@ def row_bytes(geometry: Geometry, layout: KvLayout, profile: EngineProfile) -> i
     return geometry.kv_lora_rank + scales + geometry.qk_rope_head_dim * ROPE_BYTES
 
 
-def ledger(geometry: Geometry, layout: KvLayout, profile: EngineProfile, layers: int, tokens: int) -> Ledger:
-    """The ledger of `tokens` tokens over `layers` full-attention layers of one rank."""
-    row = row_bytes(geometry, layout, profile)
-    if layout == "fp8_scaled" and profile.scaled_row_bytes is not None:
-        return Ledger(
-            _FROM_PROFILE,
-            layers * row,
-            tokens,
-            (("full_attention_layers", layers), ("scaled_row_bytes", row)),
-        )
-    account = _BF16 if layout == "bf16" else _RAW if layout == "fp8_raw" else _SCALED
-    terms = (
+def charge(rank: Rank) -> int:
+    """Bytes the sizer charges for a token: its rows in the rank's full-attention layers."""
+    return rank.geometry.layers_in(rank.stage)[0] * row_bytes(rank.geometry, rank.deployment.kv_layout, rank.profile)
+
+
+def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
+    """The rows of the pool's tokens; a profile may fix the scaled row's width, and the formula then says so."""
+    geometry, layout = rank.geometry, rank.deployment.kv_layout
+    layers, price = geometry.full_attention_in(rank.stage), charge(rank)
+    terms: tuple[tuple[str, int], ...] = (
         ("full_attention_layers", layers),
         ("kv_lora_rank", geometry.kv_lora_rank),
         ("qk_rope_head_dim", geometry.qk_rope_head_dim),
     )
-    return Ledger(account, layers * row, tokens, terms)
+    if layout == "fp8_scaled" and rank.profile.scaled_row_bytes is not None:
+        terms = (("full_attention_layers", layers), ("scaled_row_bytes", rank.profile.scaled_row_bytes))
+        return Ledger(_FROM_PROFILE, price, sizes.tokens, terms)
+    return Ledger(_ACCOUNTS[layout], price, sizes.tokens, terms)
+
+
+def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
+    yield Part("padding page", rank.deployment.page_size * charge(rank), PADDING_REASON, PADDING)
+
+
+# -- tensors -----------------------------------------------------------------------------------------------------------
+
+
+def row_elements(rank: Rank) -> tuple[str, int]:
+    """Dtype and elements of one token's row in one full-attention layer.
+
+    Source: mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21.
+    """
+    geometry, layout = rank.geometry, rank.deployment.kv_layout
+    if layout == "bf16":
+        return "bfloat16", geometry.latent_width
+    if layout == "fp8_raw":
+        return "uint8", geometry.latent_width
+    if rank.profile.scaled_row_bytes is not None:
+        return "uint8", rank.profile.scaled_row_bytes
+    scales = geometry.kv_lora_rank // QUANT_BLOCK * SCALE_BYTES
+    return "uint8", geometry.kv_lora_rank + scales + geometry.qk_rope_head_dim * ROPE_BYTES
+
+
+def buffer_shape(rank: Rank, sizes: PoolSizes) -> tuple[str, tuple[int, ...]]:
+    """Dtype and shape of one layer's buffer: the pool's tokens and one page more."""
+    dtype, row = row_elements(rank)
+    return dtype, (sizes.tokens + rank.deployment.page_size, 1, row)
+
+
+def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+    layers, (dtype, shape) = rank.geometry.full_attention_in(rank.stage), buffer_shape(rank, sizes)
+    return (TensorSpec("kv_buffer", NAME, layers, dtype, shape, "device", True, BUFFER_SOURCE, NAME),)
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+def _copied(rank: Rank) -> str:
+    deployment = rank.deployment
+    whole = rank.profile.host_row_is_device_row or deployment.hicache_mem_layout == KV_SPLIT
+    if deployment.kv_layout == "fp8_scaled" and not whole:
+        return "stored without its scales: the host row is narrower than the device row"
+    return "whole pages, rows as wide as on the device"
+
+
+def locations(rank: Rank) -> Iterator[Location]:
+    off = no_copy(rank.deployment)
+    yield Location(
+        NAME,
+        COMPONENT.title,
+        FULL_POOL,
+        ("kv_buffer",),
+        tree_part(rank.deployment, "FULL"),
+        None if off else "KV",
+        off or _copied(rank),
+        "hybrid_cache/hybrid_pool_assembler.py:1118-1222 at 0.5.21",
+        "token",
+        charge(rank),
+        NAME,
+    )
+
+
+NAME = "latent_kv"
+
+COMPONENT = Component(
+    name=NAME,
+    title="MLA latent KV",
+    unit="token",
+    segment=SegmentKind("latent KV", "one row a token and full-attention layer, whole on every rank", "token"),
+    charge=charge,
+    tensors=tensors,
+    ledger=ledger,
+    difference=difference,
+    locations=locations,
+    printed=(Printed("token_pool", "gib", "kv_buffer"),),
+    host_share="kv",
+)
+
+_SOURCE = "mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21"
+_ACCOUNTS = {
+    layout: COMPONENT.account(f"full_attention_layers * {row}", _SOURCE, backed_up=True)
+    for layout, row in (
+        ("bf16", "(kv_lora_rank + qk_rope_head_dim) * 2"),
+        ("fp8_raw", "(kv_lora_rank + qk_rope_head_dim)"),
+        ("fp8_scaled", "(kv_lora_rank + kv_lora_rank // 128 * 4 + qk_rope_head_dim * 2)"),
+    )
+}
+_FROM_PROFILE = COMPONENT.account("full_attention_layers * scaled_row_bytes", _SOURCE, backed_up=True)

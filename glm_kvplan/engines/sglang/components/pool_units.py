@@ -1,8 +1,12 @@
-"""How many rows, slots and layers the engine's pools really hold: more than the sizes it decided."""
+"""How many rows, slots and layers the engine's pools really hold, and how many its budget pays for."""
+
+from typing import Literal
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
+
+Unit = Literal["token", "state slot", "request row", "rank"]  # what a component grows with
 
 
 def decode_pool(deployment: Deployment) -> bool:
@@ -83,3 +87,26 @@ def snapshots_allocated(deployment: Deployment) -> bool:
 def replay_ring(rank: Rank) -> bool:
     """Verification replays recorded inputs instead of keeping state snapshots."""
     return rank.deployment.enable_linear_replayssm_spec and rank.profile.replay_rings
+
+
+def requests_asked(rank: Rank) -> int | None:
+    """`max_running_requests` of one worker; None where nobody gives a number."""
+    requests = rank.deployment.max_running_requests
+    if requests is None:
+        return None
+    return rank.deployment.requests_per_worker(requests, rank.profile.least_requests_per_worker)
+
+
+def charged_units(unit: Unit, rank: Rank, sizes: PoolSizes) -> int:
+    """Units the budget pays for: tokens; slots and one for padding; rows of the requests that the slots admit.
+
+    Rows are capped by the requests asked for, and one more is for padding.
+    Source: mem_cache/kv_cache_configurator.py:2402-2569 at 0.5.21.
+    """
+    if unit == "token":
+        return sizes.tokens
+    if unit == "state slot":
+        return sizes.state_slots + 1
+    if unit == "request row":
+        return min(requests_asked(rank) or 0, sizes.state_slots // rank.deployment.slots_per_request) + 1
+    return 1

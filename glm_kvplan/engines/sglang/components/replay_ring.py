@@ -1,34 +1,119 @@
 """Replay ring: the last draft inputs of a slot, kept so that a rejected draft is replayed instead of restored."""
 
-from glm_kvplan.engines.component import Account, Ledger
-from glm_kvplan.engines.tensor import DTYPE_BYTES
-from glm_kvplan.model.geometry import Geometry
+from collections.abc import Iterator
 
-RECORD_LENGTH = 16  # draft positions a ring holds (mem_cache/memory_pool.py:656-742 at 0.5.21)
-
-_ACCOUNT = Account(
-    "replay_ring",
-    "Replay ring",
-    "state slot",
-    "kda_layers * linear_heads * 16 * (4 * linear_head_dim * conv_bytes + 4 + linear_head_dim * 4)",
-    "mem_cache/memory_pool.py:656-742 at 0.5.21",
-    charged=True,
-    backed_up=False,
+from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.components import kda_state, pool_units
+from glm_kvplan.engines.sglang.components.component import (
+    STATE_POOL,
+    Component,
+    Location,
+    Part,
+    Printed,
+    SegmentKind,
 )
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.rank import Rank
+from glm_kvplan.engines.tensor import DTYPE_BYTES, TensorSpec
+
+RECORD_LENGTH = 16  # draft positions a ring holds: the default of --linear-replayssm-cache-len
+
+_SOURCE = "mem_cache/memory_pool.py:656-742 at 0.5.21"
+_LETTERS = ("d", "k", "g", "rawv", "rawk", "beta")
 
 
-def layer_bytes(geometry: Geometry, conv_dtype: str, shards: int) -> int:
+# -- price -------------------------------------------------------------------------------------------------------------
+
+
+def layer_bytes(rank: Rank) -> int:
     """Bytes of one slot's rings in one KDA layer: d, k, raw v, raw k in the conv dtype, gate and beta in fp32."""
-    head = 4 * geometry.linear_head_dim * DTYPE_BYTES[conv_dtype] + 4 + geometry.linear_head_dim * 4
-    return geometry.linear_num_heads // shards * RECORD_LENGTH * head
+    geometry, deployment, _, _ = rank
+    head = 4 * geometry.linear_head_dim * DTYPE_BYTES[deployment.mamba_conv_dtype] + 4 + geometry.linear_head_dim * 4
+    return geometry.linear_num_heads // deployment.linear_attn_tp_size * RECORD_LENGTH * head
 
 
-def ledger(geometry: Geometry, conv_dtype: str, shards: int, layers: int, slots: int) -> Ledger:
-    """The ledger of `slots` state slots over `layers` KDA layers of one rank."""
+def charge(rank: Rank) -> int:
+    """Bytes the sizer charges for a slot, where verification replays."""
+    return kda_state.share_of_largest(rank, layer_bytes(rank)) if pool_units.replay_ring(rank) else 0
+
+
+def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
+    if not pool_units.replay_ring(rank):
+        return None
+    geometry, deployment, _, stage = rank
+    layers = geometry.linear_attention_in(stage)
     terms = (
         ("kda_layers", layers),
-        ("linear_heads", geometry.linear_num_heads // shards),
+        ("linear_heads", geometry.linear_num_heads // deployment.linear_attn_tp_size),
         ("linear_head_dim", geometry.linear_head_dim),
-        ("conv_bytes", DTYPE_BYTES[conv_dtype]),
+        ("conv_bytes", DTYPE_BYTES[deployment.mamba_conv_dtype]),
     )
-    return Ledger(_ACCOUNT, layers * layer_bytes(geometry, conv_dtype, shards), slots, terms)
+    slots = pool_units.effective_state_slots(deployment, sizes)
+    return Ledger(_ACCOUNT, layers * layer_bytes(rank), slots, terms)
+
+
+def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
+    if pool_units.replay_ring(rank):
+        yield from kda_state.slot_difference(rank, sizes, layer_bytes(rank), charge(rank))
+
+
+# -- tensors -----------------------------------------------------------------------------------------------------------
+
+
+def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+    if not pool_units.replay_ring(rank):
+        return ()
+    _, (heads, values, keys) = kda_state.state_shapes(rank)
+    slots = pool_units.effective_state_slots(rank.deployment, sizes) + 1
+    ring = (pool_units.state_layers(rank), slots, heads, RECORD_LENGTH)
+    narrow, wide = rank.deployment.mamba_conv_dtype, "float32"
+    kinds = (
+        (narrow, (*ring, values)),
+        (narrow, (*ring, keys)),
+        (wide, (*ring, keys)),
+        (narrow, (*ring, values)),
+        (narrow, (*ring, keys)),
+        (wide, ring),
+    )
+    return tuple(
+        TensorSpec(f"replayssm_{letter}", "state", 1, dtype, shape, "device", True, _SOURCE, NAME)
+        for letter, (dtype, shape) in zip(_LETTERS, kinds, strict=True)
+    )
+
+
+def locations(rank: Rank) -> Iterator[Location]:
+    if pool_units.replay_ring(rank):
+        yield Location(
+            NAME,
+            "Replay rings",
+            STATE_POOL,
+            tuple(f"replayssm_{letter}" for letter in _LETTERS),
+            None,
+            None,
+            "the last steps of a running request, in its slot; a host copy of a slot holds the state alone",
+            _SOURCE,
+            "state slot",
+            rank.geometry.linear_attention_in(rank.stage) * layer_bytes(rank),
+            NAME,
+        )
+
+
+NAME = "replay_ring"
+
+COMPONENT = Component(
+    name=NAME,
+    title="Replay ring",
+    unit="state slot",
+    segment=SegmentKind("replay rings", "the inputs from which a state is replayed", "state slot"),
+    charge=charge,
+    tensors=tensors,
+    ledger=ledger,
+    difference=difference,
+    locations=locations,
+    printed=tuple(Printed("replay_rings", letter, f"replayssm_{letter}") for letter in _LETTERS),
+    host_share="state",
+)
+
+_ACCOUNT = COMPONENT.account(
+    "kda_layers * linear_heads * 16 * (4 * linear_head_dim * conv_bytes + 4 + linear_head_dim * 4)", _SOURCE
+)

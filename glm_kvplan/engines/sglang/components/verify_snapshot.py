@@ -1,19 +1,173 @@
-"""Verify snapshots: the KDA state after each draft token of a request, until the accepted one is known."""
+"""Verify snapshots: the KDA state after each draft token of a request, until the accepted one is known.
 
-from glm_kvplan.engines.component import Account, Ledger
+Where verification replays recorded inputs instead, the convolution windows alone are kept, and nobody pays for them.
+"""
 
-_ACCOUNT = Account(
-    "verify_snapshot",
-    "Verify snapshots",
-    "request row",
-    "draft_tokens * slot_bytes",
-    "mem_cache/kv_cache_configurator.py:2402-2569 at 0.5.21",
-    charged=True,
-    backed_up=False,
+from collections.abc import Iterator
+
+from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.components import kda_state, pool_units
+from glm_kvplan.engines.sglang.components.component import (
+    SLAB,
+    STATE_POOL,
+    Component,
+    Location,
+    Part,
+    Printed,
+    SegmentKind,
+)
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.rank import Rank
+from glm_kvplan.engines.tensor import TensorSpec
+
+_BUFFER_SOURCE = "mem_cache/memory_pool.py:777-858 at 0.5.21"
+_SLAB_REASON = "verify snapshots of the draft layer"
+
+
+# -- price -------------------------------------------------------------------------------------------------------------
+
+
+def charged_drafts(rank: Rank) -> int:
+    """Snapshots the budget reserves for one request: the configured draft tokens, not the adaptive maximum."""
+    deployment = rank.deployment
+    if not deployment.speculative or pool_units.replay_ring(rank):
+        return 0
+    prefill_only = deployment.disaggregation_mode == "prefill" and not deployment.enable_pd_role_switch
+    if prefill_only and not rank.profile.prefill_snapshots_charged:
+        return 0
+    return deployment.speculative_num_draft_tokens or 0
+
+
+def charge(rank: Rank) -> int:
+    """Bytes the sizer charges for a request: a whole slot for every draft token."""
+    drafts = charged_drafts(rank)
+    return kda_state.charge(rank) * drafts if drafts else 0
+
+
+def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
+    deployment = rank.deployment
+    if pool_units.replay_ring(rank) or not pool_units.snapshots_allocated(deployment):
+        return None
+    drafts, slot = pool_units.draft_tokens(deployment), _slot_bytes(rank)
+    terms = (("draft_tokens", drafts), ("slot_bytes", slot))
+    return Ledger(_ACCOUNT, drafts * slot, pool_units.request_rows(deployment, sizes), terms)
+
+
+def _slot_bytes(rank: Rank) -> int:
+    return rank.geometry.linear_attention_in(rank.stage) * kda_state.layer_bytes(rank)
+
+
+def _window_bytes(rank: Rank) -> int:
+    """Bytes of one convolution window in one layer."""
+    deployment = rank.deployment
+    return kda_state.conv_bytes(rank.geometry, deployment.mamba_conv_dtype, deployment.linear_attn_tp_size)
+
+
+def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
+    deployment = rank.deployment
+    drafts, most = charged_drafts(rank), pool_units.draft_tokens(deployment)
+    slot, paid = kda_state.charge(rank), pool_units.charged_units("request row", rank, sizes)
+    layers, linear = pool_units.state_layers(rank), rank.geometry.linear_attention_in(rank.stage)
+    if not pool_units.snapshots_allocated(deployment):
+        reason = "a prefill server pays for verify snapshots that it never allocates"
+        yield Part("absent snapshots", -paid * drafts * slot, reason)
+        return
+    if pool_units.replay_ring(rank):
+        window = pool_units.request_rows(deployment, sizes) * most * _window_bytes(rank)
+        reason = "replay keeps the convolution windows of each draft token, the budget drops them with the states"
+        yield Part("draft layer snapshots", (layers - linear) * window, _SLAB_REASON, SLAB)
+        yield Part("replay windows", linear * window, reason)
+        return
+    layer, rows = kda_state.layer_bytes(rank), sizes.running_requests + 1
+    yield Part("draft layer snapshots", (layers - linear) * rows * most * layer, _SLAB_REASON, SLAB)
+    yield Part(
+        "adaptive draft extra",
+        linear * rows * (most - drafts) * layer,
+        "buffers fit the adaptive maximum, the charge is for the starting draft length",
+    )
+    yield Part(
+        "PD decode snapshot rows",
+        layers * pool_units.prealloc_requests(deployment) * most * layer,
+        "requests whose cache is still arriving have rows too",
+    )
+    yield Part(
+        "pipeline snapshot share",
+        (linear * layer - slot) * rows * drafts,
+        "each stage pays for the largest one",
+    )
+    yield Part(
+        "snapshot rows",
+        (rows - paid) * drafts * slot,
+        "rows follow the running requests, the charge follows the state slots",
+    )
+
+
+# -- tensors -----------------------------------------------------------------------------------------------------------
+
+
+def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+    deployment = rank.deployment
+    if not pool_units.snapshots_allocated(deployment):
+        return ()
+    conv, temporal = kda_state.state_shapes(rank)
+    lead = (
+        pool_units.state_layers(rank),
+        pool_units.request_rows(deployment, sizes),
+        pool_units.draft_tokens(deployment),
+    )
+    replay = pool_units.replay_ring(rank)
+    windows = TensorSpec(
+        "intermediate_conv_window", "state", 1, deployment.mamba_conv_dtype, (*lead, *conv), "device", not replay,
+        _BUFFER_SOURCE, NAME,
+    )  # fmt: skip
+    if replay:
+        return (windows,)
+    states = TensorSpec(
+        "intermediate_ssm", "state", 1, deployment.mamba_ssm_dtype, (*lead, *temporal), "device", True,
+        _BUFFER_SOURCE, NAME,
+    )  # fmt: skip
+    return states, windows
+
+
+def locations(rank: Rank) -> Iterator[Location]:
+    deployment = rank.deployment
+    if not pool_units.snapshots_allocated(deployment):
+        return
+    each = _slot_bytes(rank)
+    if pool_units.replay_ring(rank):
+        each = pool_units.state_layers(rank) * _window_bytes(rank)
+    yield Location(
+        NAME,
+        COMPONENT.title,
+        STATE_POOL,
+        ("intermediate_ssm", "intermediate_conv_window"),
+        None,
+        None,
+        "live for one verify step of a running request; the tree never points at them",
+        _BUFFER_SOURCE,
+        "request row",
+        pool_units.draft_tokens(deployment) * each,
+        NAME,
+    )
+
+
+NAME = "verify_snapshot"
+
+COMPONENT = Component(
+    name=NAME,
+    title="Verify snapshots",
+    unit="request row",
+    segment=SegmentKind("verify snapshots", "the states after every draft token of every request", "request row"),
+    charge=charge,
+    tensors=tensors,
+    ledger=ledger,
+    difference=difference,
+    locations=locations,
+    printed=(
+        Printed("state_pool", "snapshot_ssm", "intermediate_ssm"),
+        Printed("state_pool", "snapshot_conv", "intermediate_conv_window"),
+    ),
+    host_share="state",
 )
 
-
-def ledger(slot_bytes: int, draft_tokens: int, rows: int) -> Ledger:
-    """The ledger of `rows` request rows: one whole KDA state (`slot_bytes`) for every draft token of each."""
-    terms = (("draft_tokens", draft_tokens), ("slot_bytes", slot_bytes))
-    return Ledger(_ACCOUNT, draft_tokens * slot_bytes, rows, terms)
+_ACCOUNT = COMPONENT.account("draft_tokens * slot_bytes", "mem_cache/kv_cache_configurator.py:2402-2569 at 0.5.21")

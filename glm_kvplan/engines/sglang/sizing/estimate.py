@@ -5,19 +5,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from glm_kvplan.engines.component import Ledger
-from glm_kvplan.engines.sglang.components import (
-    compress_tail,
-    kda_state,
-    latent_kv,
-    replay_ring,
-    request_table,
-    verify_snapshot,
-)
-from glm_kvplan.engines.sglang.components import draft_kv as draft
-from glm_kvplan.engines.sglang.components import index_keys as indexer
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import rank_ledgers, tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
@@ -152,30 +141,3 @@ def default_workload(plan: Plan, context: int | None, concurrency: int | None) -
     if concurrency is None:
         concurrency = asked if isinstance(asked, int) else 1
     return Workload(context, concurrency)
-
-
-def rank_ledgers(rank: Rank, sizes: PoolSizes) -> tuple[Ledger, ...]:
-    """The ledgers of one rank: those that grow with tokens, then with state slots, then with requests."""
-    geometry, deployment, profile, stage = rank
-    full, index, linear = geometry.layers_in(stage)
-    tokens, slots = sizes.tokens, counts.effective_state_slots(deployment, sizes)
-    shards = deployment.linear_attn_tp_size
-    drafts = counts.draft_tokens(deployment)
-    rows = counts.request_rows(deployment, sizes)
-    state = kda_state.ledger(geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, shards, linear, slots)
-    ledgers = [
-        latent_kv.ledger(geometry, deployment.kv_layout, profile, full, tokens),
-        indexer.ledger(geometry, profile, index, tokens),
-    ]
-    if deployment.eagle:
-        row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
-        key = indexer.reserved_bytes(geometry, profile)
-        ledgers.append(draft.ledger(row, key, counts.draft_layers(rank), tokens))
-    ledgers.append(state)
-    if counts.replay_ring(rank):
-        ledgers.append(replay_ring.ledger(geometry, deployment.mamba_conv_dtype, shards, linear, slots))
-    elif counts.snapshots_allocated(deployment):
-        ledgers.append(verify_snapshot.ledger(state.bytes_per_unit, drafts, rows))
-    ledgers.append(compress_tail.ledger(geometry, drafts, index, rows - 1))
-    ledgers.append(request_table.ledger(deployment.context_length, deployment.request_table_extra, rows))
-    return tuple(ledgers)

@@ -1,6 +1,6 @@
 """What a rank has left once its pools are allocated: the budget's remainder less all that the budget never counted."""
 
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
+from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.what_if import Setup

@@ -4,8 +4,9 @@ from math import isfinite
 from typing import NamedTuple
 
 from glm_kvplan.bisection import largest_unbounded
+from glm_kvplan.engines.sglang.components import locations
 from glm_kvplan.engines.sglang.components import pool_units as counts
-from glm_kvplan.engines.sglang.components.locations import Location, locations
+from glm_kvplan.engines.sglang.components.component import Location
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
@@ -174,6 +175,6 @@ def host_answer(plan: Plan, sizes: PoolSizes, given: HostGiven) -> HostAnswer | 
         coverage=covered,
         balance=balanced if balanced.state_slots >= deployment.slots_per_request else None,
         level=None,
-        never_copied=tuple(place for place in locations(deployment, plan.profile) if place.host_pool is None),
+        never_copied=tuple(place for place in locations(rank_of(plan, stage)) if place.host_pool is None),
         hazards=host_hazards(stages[0], plans, pod_bytes=given.pod_bytes, coverage=covered),
     )

@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang import components
+from glm_kvplan.engines.sglang.components import kda_state, pool_units
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.rank import Rank
+from glm_kvplan.engines.tensor import device_bytes
 
 
 class DevicePools(NamedTuple):
@@ -26,28 +27,27 @@ class DevicePools(NamedTuple):
 def device_pools(rank: Rank, sizes: PoolSizes) -> DevicePools:
     """The device pools of one rank as the host pools see them (tensor bytes, padding included)."""
     geometry, stage = rank.geometry, rank.stage
-    names = {"kv_buffer": 0, "index_k_buffer": 0, "draft.kv_buffer": 0, "draft.index_k_buffer": 0}
-    state = conv = temporal = rings = 0
-    for spec in tensor_specs(rank, sizes):
-        if spec.name in names:
-            names[spec.name] = spec.nbytes
-        elif spec.pool == "state":
-            state += spec.nbytes
-            conv = spec.nbytes if spec.name == "conv_state" else conv
-            temporal = spec.nbytes if spec.name == "temporal_state" else temporal
-            rings += spec.nbytes if spec.name.startswith("replayssm_") else 0
-    layers = counts.state_layers(rank)
-    slots = counts.effective_state_slots(rank.deployment, sizes)
-    drafts = counts.draft_layers(rank)
+    held = {"kv": 0, "state": 0, "draft": 0}
+    rings = 0
+    for component in components.COMPONENTS:
+        if component.host_share is None:
+            continue
+        nbytes = device_bytes(component.tensors(rank, sizes))
+        held[component.host_share] += nbytes
+        if component.host_share == "state" and component.unit == "state slot" and component.name != kda_state.NAME:
+            rings += nbytes
+    layers = pool_units.state_layers(rank)
+    slots = pool_units.effective_state_slots(rank.deployment, sizes)
+    drafts = pool_units.draft_layers(rank)
     return DevicePools(
         tokens=sizes.tokens,
         state_slots=slots,
         kv_layers=geometry.full_attention_in(stage) + drafts,
         index_layers=geometry.index_in(stage) + drafts,
         state_layers=layers,
-        layer_state_bytes=(conv + temporal) // (layers * (slots + 1)) if layers else 0,
-        kv_bytes=names["kv_buffer"] + names["index_k_buffer"],
-        state_bytes=state,
-        draft_bytes=names["draft.kv_buffer"] + names["draft.index_k_buffer"],
+        layer_state_bytes=kda_state.layer_bytes(rank) if layers else 0,
+        kv_bytes=held["kv"],
+        state_bytes=held["state"],
+        draft_bytes=held["draft"],
         ring_bytes=rings // (slots + 1),
     )

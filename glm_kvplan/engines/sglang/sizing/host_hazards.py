@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components import latent_kv
-from glm_kvplan.engines.sglang.components.host_pools import KV_SPLIT, row_bytes
+from glm_kvplan.engines.sglang.components.component import KV_SPLIT
+from glm_kvplan.engines.sglang.components.host_pools import row_bytes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.host_coverage import Coverage
 from glm_kvplan.engines.sglang.sizing.host_fit import bytes_by_host

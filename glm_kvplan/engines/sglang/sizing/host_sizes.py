@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from glm_kvplan.engines.sglang.components.host_pools import KV_SPLIT, HostPool, index_pool, kv_pool, state_pool
+from glm_kvplan.engines.sglang.components.component import KV_SPLIT
+from glm_kvplan.engines.sglang.components.host_pools import HostPool, index_pool, kv_pool, state_pool
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile

@@ -2,61 +2,32 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.engines.sglang import components
+from glm_kvplan.engines.sglang.components import hicache_staging
+from glm_kvplan.engines.sglang.components.component import SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.components.tensors import tensor_specs
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.engines.sglang.sizing.attribution import component_differences
 from glm_kvplan.memory.budget import DRAFT, TARGET, MemoryBudget
 from glm_kvplan.units import GIB
 
-STATE_SLOTS, SNAPSHOTS, RINGS = "state slots", "verify snapshots", "replay rings"
-LATENT, INDEX, DRAFT_KV = "latent KV", "index K", "draft KV"
-REQUESTS, TAILS, PADDING = "request table", "compress tails", "padding page"
-SLAB, LISTS, FREE = "draft-layer state slab", "free lists", "free"
-STAGING = "HiCache staging"
+FREE = "free"
 RETURNED = "draft embedding and head"
-
-CHARGED = (STATE_SLOTS, SNAPSHOTS, RINGS, LATENT, INDEX, DRAFT_KV)
-UNCHARGED = (REQUESTS, TAILS, PADDING, SLAB, LISTS, STAGING)
-
-_SEGMENT_OF_TENSOR = {
-    "conv_state": STATE_SLOTS,
-    "temporal_state": STATE_SLOTS,
-    "intermediate_ssm": SNAPSHOTS,
-    "intermediate_conv_window": SNAPSHOTS,
-    "kv_buffer": LATENT,
-    "index_k_buffer": INDEX,
-    "compress_tail_k": TAILS,
-    "compress_tail_score": TAILS,
-    "req_to_token": REQUESTS,
-    "req_index_to_mamba_index_mapping": REQUESTS,
-    "req_index_to_mamba_ping_pong_track_buffer_mapping": REQUESTS,
-}
-
-NOTES = {
-    STATE_SLOTS: "one recurrent state and convolution window a slot and KDA layer, and one padding slot",
-    SNAPSHOTS: "the states after every draft token of every request",
-    RINGS: "the inputs from which a state is replayed",
-    LATENT: "one row a token and full-attention layer, whole on every rank",
-    INDEX: "index keys with their scales, whole on every rank",
-    DRAFT_KV: "the draft layer's own rows and index keys",
-    REQUESTS: "four bytes a token of context for every request",
-    TAILS: "index keys not yet pooled, a row for every request",
-    PADDING: "one page more than the pool's tokens, in every layer",
-    SLAB: "a state slab for the draft layer, which has no state",
-    LISTS: "free lists and pointer tables",
-    STAGING: "buffers through which pages travel to host memory",
-}
 
 
 class Segment(NamedTuple):
-    """`charged`: the engine's budget pays for it. Certainty: exact (tensor shapes), derived, or estimated."""
+    """`charged`: the engine's budget pays for it. Certainty: exact (tensor shapes), derived, or estimated.
+
+    `components` are the pools in it, and `unit` is what their size follows; both are empty for what is no pool.
+    """
 
     name: str
     nbytes: int
     charged: bool
     certainty: str
     note: str
+    unit: str = ""
+    components: tuple[str, ...] = ()
 
 
 class MemoryMap(NamedTuple):
@@ -81,12 +52,12 @@ class MemoryMap(NamedTuple):
     @property
     def pools(self) -> int:
         """Bytes of all pools, charged or not."""
-        return sum(segment.nbytes for segment in self.segments if segment.name in (*CHARGED, *UNCHARGED))
+        return sum(segment.nbytes for segment in self.segments if segment.components)
 
     @property
     def uncharged(self) -> int:
         """Bytes the pools take without the budget knowing: out of the part that was to stay free."""
-        return sum(segment.nbytes for segment in self.segments if segment.name in UNCHARGED)
+        return sum(segment.nbytes for segment in self.segments if segment.components and not segment.charged)
 
 
 def memory_map(rank: Rank, sizes: PoolSizes, budget: MemoryBudget, staging_bytes: int = 0) -> MemoryMap:
@@ -102,43 +73,45 @@ def memory_map(rank: Rank, sizes: PoolSizes, budget: MemoryBudget, staging_bytes
     if total != pre:
         before.append(Segment("context and communication", total - pre, False, budget.certainty, "before the load"))
     before += _weights(budget, pre)
-    pools = pool_bytes(rank, sizes)
-    pools[STAGING] = staging_bytes
-    segments = [
-        *before,
-        *(Segment(name, pools[name], True, "exact", NOTES[name]) for name in CHARGED if pools[name]),
-        *(Segment(name, pools[name], False, "exact", NOTES[name]) for name in UNCHARGED if pools[name]),
-    ]
+    segments = [*before, *pool_segments(rank, sizes, staging_bytes)]
     free = total - sum(segment.nbytes for segment in segments)
     note = "for CUDA graphs, activations, the indexer's logits and images"
     return MemoryMap(total, (*segments, Segment(FREE, free, False, budget.certainty, note)))
 
 
-def pool_bytes(rank: Rank, sizes: PoolSizes) -> dict[str, int]:
-    """Device bytes of one rank's pools by segment, padding and the draft layer's slab set apart."""
-    layers = rank.geometry.linear_attention_in(rank.stage)
-    found = dict.fromkeys((*CHARGED, *UNCHARGED), 0)
-    for spec in tensor_specs(rank, sizes):
-        if spec.place != "device":
-            continue
-        name, apart, surplus = _segment(spec, layers, sizes.tokens, rank.deployment.page_size)
-        found[name] += spec.nbytes - surplus
-        found[apart] += surplus
-    return found
+def pool_segments(rank: Rank, sizes: PoolSizes, staging_bytes: int = 0) -> tuple[Segment, ...]:
+    """One rank's pools, those that the budget pays for first: a segment for every kind that takes a byte.
+
+    A component's bytes are its segment's but for the parts that belong to another: padding, the draft layer's slab.
+    """
+    pools: dict[SegmentKind, _Pool] = {}
+    for component, found in zip(components.COMPONENTS, component_differences(rank, sizes), strict=True):
+        allocated = found.allocated + (staging_bytes if component is hicache_staging.COMPONENT else 0)
+        for part in found.parts:
+            if part.segment is not None:
+                allocated -= part.nbytes
+                pools.setdefault(part.segment, _Pool()).add(component.name, part.nbytes)
+        if allocated:
+            pool = pools.setdefault(component.segment, _Pool())
+            pool.add(component.name, allocated)
+            pool.charged = pool.charged or found.charged > 0
+    segments = [
+        Segment(kind.name, pool.nbytes, pool.charged, "exact", kind.note, kind.unit, tuple(pool.components))
+        for kind, pool in pools.items()
+    ]
+    return tuple(sorted(segments, key=lambda segment: not segment.charged))
 
 
-def _segment(spec: TensorSpec, layers: int, tokens: int, page_size: int) -> tuple[str, str, int]:
-    """The segment of a tensor, and the part of its bytes that belongs to another: (name, other, other's bytes)."""
-    draft = spec.name.startswith("draft.")
-    base = spec.name.removeprefix("draft.")
-    if base in ("kv_buffer", "index_k_buffer"):
-        rows = tokens if base == "kv_buffer" else tokens // page_size
-        padding = spec.nbytes // spec.shape[0] * (spec.shape[0] - rows)
-        return (DRAFT_KV if draft else _SEGMENT_OF_TENSOR[base]), PADDING, padding
-    name = RINGS if base.startswith("replayssm_") else _SEGMENT_OF_TENSOR.get(base, LISTS)
-    if name in (STATE_SLOTS, SNAPSHOTS, RINGS):
-        return name, SLAB, spec.nbytes // spec.shape[0] * (spec.shape[0] - layers)
-    return name, LISTS, 0
+class _Pool:
+    """A segment while its components are added up."""
+
+    def __init__(self) -> None:
+        self.nbytes, self.charged = 0, False
+        self.components: list[str] = []
+
+    def add(self, component: str, nbytes: int) -> None:
+        self.nbytes += nbytes
+        self.components.append(component)
 
 
 def _weights(budget: MemoryBudget, pre: int) -> list[Segment]:

@@ -1,18 +1,15 @@
 """What the solver needs of a deployment, as plain numbers: prices of a token and a slot, and flags per worker."""
 
-from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.components import index_keys as indexer
-from glm_kvplan.engines.sglang.components import kda_state, latent_kv, replay_ring
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang import components
+from glm_kvplan.engines.sglang.components import draft_kv, index_keys, kda_state, verify_snapshot
+from glm_kvplan.engines.sglang.components.pool_units import requests_asked
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.engines.sglang.rank import Rank, Resolved, ranks
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.errors import InputError
-from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import LARGEST_COUNT
 
 
@@ -25,7 +22,7 @@ class Costs(NamedTuple):
     index_bytes: int  # the index keys of the target
     # bytes of a state slot, as charged: the largest pipeline stage's layers
     slot_bytes: int
-    ring_bytes: int  # replay rings of a slot, 0 without them
+    ring_bytes: int  # what a slot holds beside its state: replay rings, 0 without them
     # laws of the state pool
     slots_per_request: int
     snapshot_drafts: int  # verify snapshots charged for a request; 0 where the budget reserves none
@@ -47,27 +44,6 @@ class Costs(NamedTuple):
         return self.cell_bytes - self.target_bytes
 
 
-class _Layers(NamedTuple):
-    full: int  # full-attention layers of the stage
-    indexed: int  # those of them that own an index buffer
-    linear: int  # KDA layers of the checkpoint
-    largest: int  # KDA layers of the stage that holds most of them
-
-
-def _layers(rank: Rank) -> _Layers:
-    geometry, deployment, _, stage = rank
-    full, indexed, _ = geometry.layers_in(stage)
-    linear = len(geometry.linear_attention_layers)
-    largest = linear if deployment.pp_size == 1 else _largest(geometry, stages_of(geometry, deployment))
-    return _Layers(full, indexed, linear, largest)
-
-
-@lru_cache(maxsize=256)
-def _largest(geometry: Geometry, stages: tuple[range, ...]) -> int:
-    """KDA layers of the stage that holds most of them."""
-    return max(geometry.linear_attention_in(stage) for stage in stages)
-
-
 def stage_costs(of: Resolved) -> list[Costs]:
     """The costs of every pipeline stage. Stages with as many layers of each kind share theirs: most do."""
     known: dict[tuple[int, int, int], Costs] = {}
@@ -86,40 +62,31 @@ def costs(rank: Rank) -> Costs:
     Raises InputError for values no engine can mean, SizingError where the engine refuses the strategy itself.
     Source: mem_cache/kv_cache_configurator.py:2402-2569, model_executor/pool_configurator.py:189-548 at 0.5.21.
     """
-    geometry, deployment, profile, _ = rank
-    _check(deployment)
-    layers = _layers(rank)
-    row = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
-    key = indexer.reserved_bytes(geometry, profile)
-    rows_bytes, index_bytes = layers.full * row, layers.indexed * key
-    target_bytes = cell_bytes = rows_bytes + index_bytes
-    if deployment.eagle and layers.full > 0 and geometry.num_nextn_predict_layers > 0:
-        drafts = geometry.num_nextn_predict_layers
-        cell_bytes += int(rows_bytes * drafts / layers.full) + drafts * key
-
-    shards = deployment.linear_attn_tp_size
-    slot = layers.linear * kda_state.layer_bytes(
-        geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, shards
-    )
-    scale = layers.largest / max(layers.linear, 1)
-    replay = counts.replay_ring(rank)
-    ring = layers.linear * replay_ring.layer_bytes(geometry, deployment.mamba_conv_dtype, shards) if replay else 0
-
-    requests = deployment.max_running_requests
-    if requests is not None:
-        requests = deployment.requests_per_worker(requests, profile.least_requests_per_worker)
+    deployment = rank.deployment
+    check(deployment)
+    prices: dict[str, int] = {}
+    token_bytes = slot_bytes = 0
+    for component in components.COMPONENTS:
+        if component.charge is None or component.unit == "request row":
+            continue  # a request's snapshots are priced by the slot: see `snapshot_drafts`
+        prices[component.name] = price = component.charge(rank)
+        if component.unit == "token":
+            token_bytes += price
+        else:
+            slot_bytes += price
+    requests = requests_asked(rank)
     if deployment.max_mamba_cache_size is not None:
         slots: int | None = deployment.max_mamba_cache_size // deployment.attn_dp_size
     else:
         slots = requests if deployment.disable_radix_cache else None
     return Costs(
-        cell_bytes,
-        target_bytes,
-        index_bytes,
-        int(slot * scale),
-        int(ring * scale),
+        token_bytes,
+        token_bytes - prices[draft_kv.NAME],
+        prices[index_keys.NAME],
+        prices[kda_state.NAME],
+        slot_bytes - prices[kda_state.NAME],
         deployment.slots_per_request,
-        _snapshot_drafts(rank, replay),
+        verify_snapshot.charged_drafts(rank),
         slots,
         deployment.mamba_full_memory_ratio,
         deployment.page_size,
@@ -132,19 +99,8 @@ def costs(rank: Rank) -> Costs:
     )
 
 
-def _snapshot_drafts(rank: Rank, replay: bool) -> int:
-    """Snapshots the budget reserves for one request: the configured draft tokens, not the adaptive maximum."""
-    deployment = rank.deployment
-    if not deployment.speculative or replay:
-        return 0
-    prefill_only = deployment.disaggregation_mode == "prefill" and not deployment.enable_pd_role_switch
-    if prefill_only and not rank.profile.prefill_snapshots_charged:
-        return 0
-    return deployment.speculative_num_draft_tokens or 0
-
-
-def _check(deployment: Deployment) -> None:
-    """Refuse what cannot be computed with; a resolved deployment passes."""
+def check(deployment: Deployment) -> None:
+    """Refuse what cannot be computed with; a resolved deployment passes. Raises InputError, SizingError."""
     if not 0 < deployment.mem_fraction_static <= 1:
         raise InputError(f"mem_fraction_static {deployment.mem_fraction_static} must lie in (0, 1]")
     if not (isfinite(deployment.mamba_full_memory_ratio) and 0 <= deployment.mamba_full_memory_ratio <= 1e9):

@@ -1,0 +1,38 @@
+"""Pointer tables: the address of every layer's buffer in the target's token pool and in the draft's."""
+
+from collections.abc import Iterator
+
+from glm_kvplan.engines.sglang.components import pool_units
+from glm_kvplan.engines.sglang.components.component import DRAFT, Component, Part
+from glm_kvplan.engines.sglang.components.free_lists import LISTS
+from glm_kvplan.engines.sglang.components.latent_kv import BUFFER_SOURCE
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.rank import Rank
+from glm_kvplan.engines.tensor import TensorSpec
+
+POINTER_BYTES = 8
+
+
+def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
+    layers = rank.geometry.full_attention_in(rank.stage) + pool_units.draft_layers(rank)
+    yield Part("pointer tables", layers * POINTER_BYTES, "one address a layer")
+
+
+def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+    layers, drafts = rank.geometry.full_attention_in(rank.stage), pool_units.draft_layers(rank)
+    return (
+        TensorSpec("data_ptrs", "latent_kv", 1, "uint64", (layers,), "device", False, BUFFER_SOURCE, NAME),
+        TensorSpec("draft.data_ptrs", DRAFT, 1, "uint64", (drafts,), "device", False, BUFFER_SOURCE, NAME),
+    )
+
+
+NAME = "pointer_tables"
+
+COMPONENT = Component(
+    name=NAME,
+    title="Pointer tables",
+    unit="rank",
+    segment=LISTS,
+    tensors=tensors,
+    difference=difference,
+)
