@@ -25,7 +25,7 @@ _HOME = {
     "Geometry": "model.geometry",
     "Ledger": "engines.component",
     "PoolSizes": "engines.sglang.components.pool_sizes",
-    "TensorSpec": "engines.tensor",
+    "TensorSpec": "tensor",
     "Workload": "engines.sglang.sizing.estimate",
     "Estimate": "engines.sglang.sizing.estimate",
     "estimate": "engines.sglang.sizing.estimate",
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from glm_kvplan.engines.sglang.sizing.estimate import Estimate as Estimate
     from glm_kvplan.engines.sglang.sizing.estimate import Workload as Workload
     from glm_kvplan.engines.sglang.sizing.estimate import estimate as estimate
-    from glm_kvplan.engines.tensor import TensorSpec as TensorSpec
     from glm_kvplan.errors import InputError as InputError
     from glm_kvplan.errors import KvplanError as KvplanError
     from glm_kvplan.errors import RefusedError as RefusedError
     from glm_kvplan.memory.gpu import Gpu as Gpu
     from glm_kvplan.model.geometry import Geometry as Geometry
+    from glm_kvplan.tensor import TensorSpec as TensorSpec
 
 
 def __getattr__(name: str) -> Any:

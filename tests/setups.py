@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile
 from glm_kvplan.engines.sglang.rank import Rank

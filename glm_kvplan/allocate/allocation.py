@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from glm_kvplan.allocate.device import Device, import_torch
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.errors import KvplanError
+from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB
 
 CHUNK = 1 * GIB  # bytes zeroed between two calls of `progress`

@@ -11,7 +11,7 @@ from glm_kvplan.allocate.device import (
     CUDA_SMALL,
     CUDA_SMALL_SEGMENT,
 )
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 
 class CudaBounds(NamedTuple):

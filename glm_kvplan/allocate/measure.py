@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.allocate.device import CPU_GRANULE, CUDA_GRANULE, Device, free_memory, import_torch, resident_memory
-from glm_kvplan.engines.tensor import TensorSpec, device_bytes
+from glm_kvplan.tensor import TensorSpec, device_bytes
 
 
 class Measure(NamedTuple):

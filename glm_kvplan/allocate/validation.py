@@ -13,8 +13,8 @@ from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.allocate.device import Device, find_device, free_memory, import_torch
 from glm_kvplan.allocate.measure import Measure, Meter
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.tensor import TensorSpec, device_bytes
 from glm_kvplan.errors import InputError
+from glm_kvplan.tensor import TensorSpec, device_bytes
 from glm_kvplan.units import GIB
 
 KEEP_FREE = 1 * GIB

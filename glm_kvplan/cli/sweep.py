@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from glm_kvplan.answers.contexts import parse_contexts
 from glm_kvplan.answers.sweep.axes import read_axis
 from glm_kvplan.answers.sweep.conditions import read_where
 from glm_kvplan.answers.sweep.memory_readings import reading_notes
@@ -18,6 +17,7 @@ from glm_kvplan.cli import drop_output
 from glm_kvplan.cli.memory_options import Memory
 from glm_kvplan.cli.options import with_given
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
+from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.errors import InputError

@@ -61,7 +61,7 @@ def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> W
 
 def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int) -> "Demand":
     """The demand that Lengths, Concurrency and Checkpoints describe; what is left out as in `read_workload`."""
-    from glm_kvplan.answers.contexts import contexts, parse_contexts
+    from glm_kvplan.contexts import contexts, parse_contexts
     from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 
     usual = read_workload(plan, None, concurrency)

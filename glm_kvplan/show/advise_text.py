@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand

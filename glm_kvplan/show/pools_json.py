@@ -3,8 +3,8 @@
 from typing import Any
 
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.plan_json import plan_document
+from glm_kvplan.tensor import TensorSpec
 
 
 def document(pools: RankPools) -> dict[str, Any]:

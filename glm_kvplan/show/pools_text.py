@@ -5,11 +5,11 @@ from rich.text import Text
 
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.console import console
 from glm_kvplan.show.format import decimal, whole
 from glm_kvplan.show.headline import headline, layer_span, layout
 from glm_kvplan.show.rank_words import label, shape, sizes_line
+from glm_kvplan.tensor import TensorSpec
 
 
 def render(pools: RankPools) -> None:

@@ -2,8 +2,8 @@
 
 from glm_kvplan.allocate.validation import Validation
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.show.format import count, whole
+from glm_kvplan.tensor import TensorSpec
 
 
 def sizes_line(sizes: PoolSizes) -> str:

@@ -18,8 +18,8 @@ from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.errors import InputError
+from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB, MIB
 
 PROFILE = load_profile("0.5.21")

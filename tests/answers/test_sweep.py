@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from paths import DATA
 
-from glm_kvplan.answers.contexts import contexts
 from glm_kvplan.answers.sweep.axes import flag_value, read_axis
 from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.answers.sweep.pool_law import pool_law
+from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.planner import Given, given, plan
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -24,8 +24,8 @@ from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
-from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB, LARGEST_COUNT
 
 RECORDS = [json.loads(line) for line in gzip.decompress((DATA / "sizing.jsonl.gz").read_bytes()).splitlines()]

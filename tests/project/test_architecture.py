@@ -14,20 +14,21 @@ PACKAGE = ROOT / "glm_kvplan"
 LEVELS = (
     ("errors",),
     ("units", "bisection", "reading"),
+    ("contexts", "tensor"),
     ("show",),
     ("model",),
     ("launch",),
     ("memory",),
-    ("engines",),
     ("allocate",),
+    ("engines",),
     ("answers",),
     ("cli",),
 )
 # What still imports upwards: the old house on its way out. Rows only go.
 UPWARDS = {
     *(("show", above) for above in ("engines", "answers", "memory", "allocate", "model")),
-    *(("engines", above) for above in ("allocate", "answers")),
     ("launch", "engines"),
+    ("allocate", "engines"),
 }
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
 HEAVY = {"torch", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}

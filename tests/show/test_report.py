@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glm_kvplan.answers.contexts import parse_contexts
 from glm_kvplan.answers.pictures.picture import Picture, picture
+from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.components import COMPONENTS
 from glm_kvplan.engines.sglang.components.component import APART

@@ -17,8 +17,8 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
-from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.show.map_text import legend, map_lines
+from glm_kvplan.tensor import device_bytes
 
 WIDTHS = range(40, 201)
 FIGURE = re.compile(r"~?-?\d+\.\d+ (?:GiB|MiB|KiB)")

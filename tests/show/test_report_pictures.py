@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from paths import DATA
 
-from glm_kvplan.answers.contexts import parse_contexts
 from glm_kvplan.answers.pictures.picture import Picture, picture
 from glm_kvplan.answers.pictures.region import lengths
+from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import Expectations
-from glm_kvplan.answers.contexts import contexts
+from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 
 class Figure(NamedTuple):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.answers.contexts import contexts
+from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.split import best_split

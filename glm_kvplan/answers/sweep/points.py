@@ -5,12 +5,12 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from glm_kvplan.answers.contexts import Contexts, contexts
 from glm_kvplan.answers.sweep.axes import Axis, check_axes, count_points, flag_value, points
 from glm_kvplan.answers.sweep.bounded_cache import Memo
 from glm_kvplan.answers.sweep.columns import RESULTS, Column
 from glm_kvplan.answers.sweep.pool_law import PoolLaw
 from glm_kvplan.answers.sweep.sized_point import ALONE, Sized, shape, sized
+from glm_kvplan.contexts import Contexts, contexts
 from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan

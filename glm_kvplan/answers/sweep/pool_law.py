@@ -11,7 +11,7 @@ from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import device_bytes
+from glm_kvplan.tensor import device_bytes
 
 _CONTEXT = 1  # context length of the smallest list
 

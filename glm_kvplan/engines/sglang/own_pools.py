@@ -16,8 +16,8 @@ from glm_kvplan.engines.sglang.components.latent_kv import row_elements
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.tensor import TensorSpec
 
 # Below this, what no spec names is a cursor or a table of pointers; the specs leave those out.
 UNLISTED = 4096

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from setups import one_rank
 
-from glm_kvplan.answers.contexts import Contexts, contexts, parse_contexts, read_histogram
+from glm_kvplan.contexts import Contexts, contexts, parse_contexts, read_histogram
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment

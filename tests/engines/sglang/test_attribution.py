@@ -16,10 +16,10 @@ from glm_kvplan.engines.sglang.profile import load_profile, page_size
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.sglang.sizing.rank_pools import granted
-from glm_kvplan.engines.tensor import TensorSpec, device_bytes
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.tensor import TensorSpec, device_bytes
 
 GEOMETRY = bundled_geometry()
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")

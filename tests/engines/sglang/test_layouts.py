@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.sizing.advice import advise

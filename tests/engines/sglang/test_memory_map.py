@@ -28,13 +28,13 @@ from glm_kvplan.engines.sglang.sizing.transients import (
     transients,
 )
 from glm_kvplan.engines.sglang.weight_placement import placement
-from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.budget import MemoryBudget, memory_budget, show_gib
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB
 
 GEOMETRY = bundled_geometry()

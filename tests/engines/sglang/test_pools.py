@@ -17,8 +17,8 @@ from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, page_
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
-from glm_kvplan.engines.tensor import TensorSpec, device_bytes
 from glm_kvplan.model.loader import bundled_geometry
+from glm_kvplan.tensor import TensorSpec, device_bytes
 
 RECORD_FILE = DATA / "pools.jsonl.gz"
 GEOMETRY = bundled_geometry()

@@ -23,10 +23,10 @@ from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_stages
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
-from glm_kvplan.engines.tensor import DTYPE_BYTES, device_bytes
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.loader import BUNDLED, Model, geometry_from_config, load_model
+from glm_kvplan.tensor import DTYPE_BYTES, device_bytes
 
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")
 BUNDLED_MODEL = load_model()

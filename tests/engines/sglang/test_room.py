@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from setups import EXACT, GEOMETRY, PAGE, PLAIN, TEN, one_rank, setup_of
 
-from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.free_memory import free_bytes
@@ -13,7 +13,7 @@ from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.serving_headroom import raised_fraction, room, with_room
 from glm_kvplan.engines.sglang.sizing.split import best_split, tokens_needed, with_flags
 from glm_kvplan.engines.sglang.sizing.what_if import Memory
-from glm_kvplan.engines.tensor import device_bytes
+from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB, MIB
 
 

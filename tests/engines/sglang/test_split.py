@@ -5,7 +5,7 @@ from typing import Any
 
 from setups import EXACT, PAGE, PLAIN, SLOT, TEN, setup_of
 
-from glm_kvplan.answers.contexts import Contexts
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.sizing.advice import advise, served_within
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served

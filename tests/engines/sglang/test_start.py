@@ -20,8 +20,8 @@ from glm_kvplan.engines.sglang.sizing.remedies import remedies
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of, setup_of
 from glm_kvplan.engines.sglang.weight_placement import placement
-from glm_kvplan.engines.tensor import device_bytes
 from glm_kvplan.memory.weights import estimate_weights
+from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB
 
 B200 = plan({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200")

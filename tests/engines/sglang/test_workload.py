@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from glm_kvplan.answers import contexts as lengths
-from glm_kvplan.answers.contexts import MOST_BINS, Contexts, contexts, parse_contexts, read_histogram
+from glm_kvplan import contexts as lengths
 from glm_kvplan.bisection import largest, largest_unbounded, least
+from glm_kvplan.contexts import MOST_BINS, Contexts, contexts, parse_contexts, read_histogram
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served, slots_of_request

@@ -14,7 +14,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB
 
 _DTYPES = {"bf16": ("bfloat16",), "fp8_scaled": ("float8_e4m3fn",), "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz")}

@@ -18,7 +18,7 @@ from glm_kvplan.engines.sglang.components import (
 from glm_kvplan.engines.sglang.components.component import Component, Location
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 # What grows with tokens, with state slots, with requests, and the rest: the order of every table and map.
 COMPONENTS: tuple[Component, ...] = (

@@ -9,7 +9,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.pool_units import Unit, charged_units
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 FULL_POOL = "HybridLinearKVPool.full_kv_pool"
 STATE_POOL = "HybridLinearKVPool.mamba_pool"  # the same object as HybridReqToTokenPool.mamba_pool, which builds it

@@ -7,8 +7,8 @@ from glm_kvplan.engines.sglang.components import pool_units
 from glm_kvplan.engines.sglang.components.component import DRAFT, FULL_POOL, Component, Location, Part, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.tensor import TensorSpec
 
 TAIL_BUFFERS = 2  # keys and scores
 TAIL_BYTES = 2  # bf16

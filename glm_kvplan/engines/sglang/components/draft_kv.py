@@ -23,7 +23,7 @@ from glm_kvplan.engines.sglang.components.component import (
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.pool_units import draft_layers
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 _SOURCE = "model_executor/pool_configurator.py:216-250 at 0.5.21"
 _COPY_SOURCE = "speculative/base_spec_worker.py:37-53, 253-283 at 0.5.21"

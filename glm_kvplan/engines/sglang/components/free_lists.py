@@ -6,7 +6,7 @@ from glm_kvplan.engines.sglang.components import pool_units
 from glm_kvplan.engines.sglang.components.component import Component, Part, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 ENTRY_BYTES = 8  # int64
 LISTS = SegmentKind("free lists", "free lists and pointer tables", "rank")

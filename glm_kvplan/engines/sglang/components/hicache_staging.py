@@ -6,7 +6,7 @@ They follow the host pools (`host_pools`), which are sized after the device's, s
 from glm_kvplan.engines.sglang.components.component import Component, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 
 def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:

@@ -20,8 +20,8 @@ from glm_kvplan.engines.sglang.components.latent_kv import PADDING_REASON, SCALE
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
+from glm_kvplan.tensor import TensorSpec
 
 BUFFER_SOURCE = "mem_cache/index_key_cache.py:14-37 at 0.5.21"
 

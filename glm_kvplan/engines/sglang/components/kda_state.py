@@ -19,8 +19,8 @@ from glm_kvplan.engines.sglang.components.component import (
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import DTYPE_BYTES, TensorSpec
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
 _BUFFER_SOURCE = "mem_cache/memory_pool.py:616-647 at 0.5.21"
 

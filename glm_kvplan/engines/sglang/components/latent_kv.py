@@ -19,8 +19,8 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
+from glm_kvplan.tensor import TensorSpec
 
 SCALE_BYTES = 4  # fp32, one for QUANT_BLOCK elements
 ROPE_BYTES = 2  # the RoPE part of a scaled row stays bf16

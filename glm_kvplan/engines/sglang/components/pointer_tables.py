@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.components.free_lists import LISTS
 from glm_kvplan.engines.sglang.components.latent_kv import BUFFER_SOURCE
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 POINTER_BYTES = 8
 

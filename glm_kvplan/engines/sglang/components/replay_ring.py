@@ -14,7 +14,7 @@ from glm_kvplan.engines.sglang.components.component import (
 )
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import DTYPE_BYTES, TensorSpec
+from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
 RECORD_LENGTH = 16  # draft positions a ring holds: the default of --linear-replayssm-cache-len
 

@@ -7,7 +7,7 @@ from glm_kvplan.engines.sglang.components.component import Component, Part
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.request_table import REQUESTS
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 SLOT_BYTES, TRACKED_BYTES = 4, 8  # int32, int64
 

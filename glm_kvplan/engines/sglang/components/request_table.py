@@ -7,7 +7,7 @@ from glm_kvplan.engines.sglang.components import pool_units
 from glm_kvplan.engines.sglang.components.component import Component, Location, Part, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 ENTRY_BYTES = 4  # int32
 REQUESTS = SegmentKind("request table", "four bytes a token of context for every request", "request row")

@@ -18,7 +18,7 @@ from glm_kvplan.engines.sglang.components.component import (
 )
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 _BUFFER_SOURCE = "mem_cache/memory_pool.py:777-858 at 0.5.21"
 _SLAB_REASON = "verify snapshots of the draft layer"

@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.components.component import Part
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.rank_costs import check
-from glm_kvplan.engines.tensor import device_bytes
+from glm_kvplan.tensor import device_bytes
 
 
 class Difference(NamedTuple):

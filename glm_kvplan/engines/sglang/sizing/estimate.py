@@ -11,7 +11,7 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
-from glm_kvplan.engines.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec
 
 DEFAULT_CONTEXT = 128 * 1024
 

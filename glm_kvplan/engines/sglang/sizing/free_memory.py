@@ -4,7 +4,7 @@ from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.what_if import Setup
-from glm_kvplan.engines.tensor import device_bytes
+from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB
 
 

@@ -6,7 +6,7 @@ from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.components import kda_state, pool_units
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.tensor import device_bytes
+from glm_kvplan.tensor import device_bytes
 
 
 class DevicePools(NamedTuple):

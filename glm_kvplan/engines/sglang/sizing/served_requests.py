@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.answers.contexts import Contexts
 from glm_kvplan.bisection import largest
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.errors import InputError

@@ -1,9 +1,9 @@
 """KDA states: a convolution window and a recurrent state in every linear layer, each padded to a page of the block."""
 
 from glm_kvplan.engines.component import Account, Ledger
-from glm_kvplan.engines.tensor import DTYPE_BYTES
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.tensor import DTYPE_BYTES
 
 
 def conv_bytes(geometry: Geometry, dtype: str, tensor: int, draft_tokens: int) -> int:

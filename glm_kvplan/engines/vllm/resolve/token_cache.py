@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.tensor import DTYPE_BYTES
 from glm_kvplan.engines.vllm.backends import BACKENDS, FLASHMLA, Backend
 from glm_kvplan.engines.vllm.profile import EngineProfile
 from glm_kvplan.engines.vllm.resolve.site import Decisions
 from glm_kvplan.errors import InputError
+from glm_kvplan.tensor import DTYPE_BYTES
 
 ROW_SCALE_BLOCK = 128  # elements under one float32 scale in a fp8_ds_mla row
 ROPE_SLOT = 64 * 2  # the bfloat16 RoPE part of a fp8_ds_mla row, kept though this model has none
