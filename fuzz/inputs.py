@@ -10,8 +10,8 @@ from draw import Draw
 
 from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.planner import Given, Plan
+from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAGS
-from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
 from glm_kvplan.engines.sglang.option_words import option_table
 from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
@@ -291,7 +291,7 @@ def drawn_plan(draw: Draw, model: Model) -> Plan:
     for _ in range(draw.below(6)):
         flag = draw.pick(FLAGS)
         flags[flag.name] = _flag_value(draw, flag)
-    environment = {draw.pick(MEMORY_ENVIRONMENT): draw.pick(_ENVIRONMENT_VALUES) for _ in range(draw.below(3))}
+    environment = {draw.pick(tuple(ENVIRONMENT)): draw.pick(_ENVIRONMENT_VALUES) for _ in range(draw.below(3))}
     gpu = draw.pick(tuple(known_gpus().values()))
     profile = load_profile(draw.pick(RELEASES))
     return Given(model, profile, gpu, draw.one_in(4), flags, environment, None).plan()

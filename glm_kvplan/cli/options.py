@@ -205,13 +205,13 @@ def _switches(assignments: list[str] | None) -> dict[str, str]:
     """The engine's switches that --env sets. Raises InputError for one that changes no byte."""
     if not assignments:
         return {}
-    from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
+    from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 
     found = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
-        if not equals or name not in MEMORY_ENVIRONMENT:
-            known = ", ".join(sorted(MEMORY_ENVIRONMENT))
+        if not equals or name not in ENVIRONMENT:
+            known = ", ".join(sorted(ENVIRONMENT))
             raise InputError(f"--env {assignment!r}: write NAME=VALUE with one of {known}")
         found[name] = value
     return found

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from glm_kvplan.engines.flag import Choice, Flag
+from glm_kvplan.engines.flag import Choice, Flag, Variable
 from glm_kvplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Engine(Protocol):
     title: str  # "SGLang"
     assumed: str  # the release where nobody names one
     flags: Sequence[Flag]
-    switches: Sequence[str]  # environment switches that change bytes
+    switches: Mapping[str, Variable]  # environment variables that change bytes, by name
 
     def releases(self) -> tuple[str, ...]:
         """The releases with a profile, oldest first."""

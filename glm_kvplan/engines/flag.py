@@ -101,6 +101,7 @@ class Variable(NamedTuple):
     help: str
     choices: tuple[str, ...] | None = None
     moves: tuple[str, ...] = POOLS
+    unread: str = ""  # why nothing reads it
 
 
 def option_of(name: str) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT, LaunchCommand, read_launch_command
+from glm_kvplan.engines.sglang.environment import ENVIRONMENT
+from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch_file import with_config_file
@@ -71,7 +72,7 @@ def read_manifest(
         command = with_config_file(read_launch_command(_launch_words(one), release), release)
     except InputError as error:
         raise InputError(f"{name}: container {one.label}: {error}") from None
-    switches = {key: one.environment[key] for key in MEMORY_ENVIRONMENT if key in one.environment}
+    switches = {key: one.environment[key] for key in ENVIRONMENT if key in one.environment}
     return replace(command, environment={**switches, **command.environment}), one
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from paths import DATA
 
-from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT, parse_flags, read_launch_command
+from glm_kvplan.engines.sglang.environment import ENVIRONMENT
+from glm_kvplan.engines.sglang.launch_command import parse_flags, read_launch_command
 
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")
 RESOLVE = DATA / "resolve.jsonl.gz"
@@ -140,7 +141,7 @@ def test_containers_keep_the_outer_environment_outside() -> None:
     inner = f"docker run -e {name}=1 image bash -c 'export {name}=0; sglang serve x'"
     assert read_launch_command(inner).environment == {name: "0"}
     assert read_launch_command(f"srun --export=ALL,{name}=1 sglang serve x").environment == {name: "1"}
-    assert name in MEMORY_ENVIRONMENT
+    assert name in ENVIRONMENT
 
 
 def test_an_unexported_variable_is_no_environment() -> None:

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from glm_kvplan.answers.check.expectations import EXPECTATIONS, KINDS
 from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAGS
-from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.units import LARGEST_COUNT
 
@@ -61,7 +61,7 @@ Flags = _part(
 Environment = _part(
     "Environment",
     "The engine's environment switches that touch memory.",
-    {name: (Text | int, f"environment variable {name}") for name in MEMORY_ENVIRONMENT},
+    {name: (Text | int, variable.help) for name, variable in ENVIRONMENT.items()},
 )
 Memory = _part(
     "Memory",

@@ -1,11 +1,12 @@
 """SGLang's answers to the questions of the seam."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from glm_kvplan.engines.engine import Given
-from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.flag import Flag, Variable
 from glm_kvplan.engines.sglang import profile
+from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.plan import Plan, resolved
 
@@ -20,12 +21,7 @@ class _Sglang:
     title = "SGLang"
     assumed = profile.BASELINE
     flags: Sequence[Flag] = FLAGS
-
-    @property
-    def switches(self) -> Sequence[str]:
-        from glm_kvplan.engines.sglang.launch_command import MEMORY_ENVIRONMENT
-
-        return MEMORY_ENVIRONMENT
+    switches: Mapping[str, Variable] = ENVIRONMENT
 
     def releases(self) -> tuple[str, ...]:
         return profile.releases()

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.option_words import (
     Options,
     OptionTable,
@@ -18,22 +19,6 @@ from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.server_commands import Launch, launches_of_text, launches_of_words
 from glm_kvplan.launch.shell import Word, printable
 
-# The engine's environment switches that change bytes or what it refuses (environ.py at 0.5.21).
-MEMORY_ENVIRONMENT = (
-    "SGLANG_MAMBA_CONV_DTYPE",
-    "SGLANG_MAMBA_SSM_DTYPE",
-    "SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK",
-    "SGLANG_VLM_CACHE_SIZE_MB",
-    "SGLANG_MM_FEATURE_CACHE_MB",
-    "SGLANG_USE_CUDA_IPC_TRANSPORT",
-    "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
-    "SGLANG_ENABLE_PP_SPEC",
-    "SGLANG_PP_LAYER_PARTITION",
-    "SGLANG_ENABLE_POST_CAPTURE_KV_SIZING",
-    "SGLANG_USE_AITER",
-    "SGLANG_AITER_HONOR_EXPLICIT_MEM_FRACTION",
-    "SGLANG_DSA_HIP_DISABLE_PRESHUFFLE",
-)
 # Flags that take or free GPU memory outside the pools planned here: accepted, and said so.
 _OTHER_MEMORY = frozenset(
     (
@@ -50,7 +35,7 @@ LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 class LaunchCommand:
     """One launch of the engine, read but not resolved.
 
-    `flags` are the memory flags by the engine's field names, `environment` the switches of MEMORY_ENVIRONMENT.
+    `flags` are the memory flags by the engine's field names, `environment` the switches of ENVIRONMENT.
     `ignored` counts the engine's flags that touch no memory; `unknown` names those that the release does not have.
     `positions` says where each memory flag stood ("word 5", "line 3", "server.yaml").
     """
@@ -126,9 +111,7 @@ def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchComm
     model = _value(options, "--model-path") or model
     if model is not None:
         refuse_other_model(model)
-    environment = {
-        name: _defined(launch.environment[name], name) for name in MEMORY_ENVIRONMENT if name in launch.environment
-    }
+    environment = {name: _defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     return LaunchCommand(
         flags=options.flags,
         environment=environment,

@@ -9,6 +9,7 @@ from paths import DATA
 
 import glm_kvplan as kv
 from glm_kvplan.engines.flag import BOTH, NOTHING, POOLS, WEIGHTS
+from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAG, FLAGS, TABLE
 from glm_kvplan.engines.sglang.option_words import ENGINE_FLAGS
 from glm_kvplan.engines.sglang.profile import releases
@@ -46,6 +47,15 @@ def test_every_row_is_whole() -> None:
         assert bool(flag.options) == (flag.role != "decided")
         assert not flag.under or FLAG[flag.under].kind == "flag"
         assert flag.default is None or flag.choices is None or flag.default in flag.choices
+
+
+def test_every_variable_is_read_or_the_table_says_why_not() -> None:
+    rules = "".join(text for path, text in SOURCES.items() if path.parent.name == "resolve")
+    for name, variable in ENVIRONMENT.items():
+        assert variable.name == name and variable.help
+        assert (f'"{name}"' in rules) != bool(variable.unread), name
+    for name in re.findall(r'"(SGLANG_[A-Z_]+)"', rules):
+        assert name in ENVIRONMENT
 
 
 @pytest.mark.parametrize("release", ENGINES["releases"])

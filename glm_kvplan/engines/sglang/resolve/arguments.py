@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from glm_kvplan.engines.flag import LARGEST, check_value
 from glm_kvplan.engines.flag import Reason as Reason
+from glm_kvplan.engines.flag import check_value
+from glm_kvplan.engines.sglang.environment import megabytes as megabytes
+from glm_kvplan.engines.sglang.environment import switched_on as switched_on
 from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.errors import InputError
@@ -201,26 +203,3 @@ def read_arguments(flags: Mapping[str, object]) -> Arguments:
             raise InputError(f"{name!r} is not a launch flag that touches memory; see `kvplan resolve --help`")
         check_value(flag, value)
     return Arguments(given)
-
-
-def switched_on(environment: Mapping[str, str], name: str) -> bool:
-    """An on/off switch of the environment, off when unset (environ.py:143-150 at 0.5.21). InputError otherwise."""
-    text = environment.get(name)
-    if text is None:
-        return False
-    word = text.lower()
-    if word in ("true", "1", "yes", "y"):
-        return True
-    if word in ("false", "0", "no", "n"):
-        return False
-    raise InputError(f"{name}={text!r} is neither true nor false; write 1 or 0")
-
-
-def megabytes(environment: Mapping[str, str], name: str, default: int) -> int:
-    """A size in MiB from the environment. Raises InputError for text that is no whole number from 0."""
-    text = environment.get(name)
-    if text is None:
-        return default
-    if not text.strip().isdecimal() or int(text) > LARGEST:
-        raise InputError(f"{name}={text!r} is not a size; write whole MiB, 0 or more")
-    return int(text)

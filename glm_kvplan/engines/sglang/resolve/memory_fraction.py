@@ -216,9 +216,9 @@ def multimodal_reserve(a: Arguments, site: Site) -> None:
         raise RefusedError("--mm-feature-transport cuda_vmm does not run with pipeline stages", source)
     a.mm_feature_transport = transport
     if a.multimodal:
-        a.mm_reserve_mib = megabytes(environment, "SGLANG_VLM_CACHE_SIZE_MB", 100)
+        a.mm_reserve_mib = megabytes(environment, "SGLANG_VLM_CACHE_SIZE_MB")
         if transport != "cpu":
-            a.mm_reserve_mib += megabytes(environment, "SGLANG_MM_FEATURE_CACHE_MB", 1024)
+            a.mm_reserve_mib += megabytes(environment, "SGLANG_MM_FEATURE_CACHE_MB")
     a.because["mm_reserve_mib"] = _RESERVE_GPU if transport != "cpu" else _RESERVE
 
 
