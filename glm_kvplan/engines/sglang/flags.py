@@ -7,7 +7,7 @@ Names, spellings, accepted values and defaults are the engine's own in releases 
 from collections.abc import Mapping
 from functools import lru_cache
 
-from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag
+from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag, option_of
 
 _DEFAULT = Reason("the engine's default", "arg_groups/fields at 0.5.21")
 _NO_LIMIT = Reason("no limit of its own: memory decides", "arg_groups/fields/schedule.py at 0.5.21")
@@ -45,6 +45,11 @@ _HOST_LAYOUTS = "layer_first page_first page_first_direct page_first_kv_split pa
 
 def _panel(group: str, rows: tuple[Flag, ...]) -> tuple[Flag, ...]:
     return tuple(row._replace(group=group) for row in rows)
+
+
+def _beside(help: str, names: str, since: str = "") -> tuple[Flag, ...]:
+    row = flag("", "str", None, help, role="beside", moves=NOTHING, printed="", since=since)
+    return tuple(row._replace(name=name, options=(option_of(name),)) for name in names.split())
 
 
 # A flag: name, kind, default, what it does; then its other spellings and what else is true of it.
@@ -278,6 +283,14 @@ _LAUNCH = (
     flag("revision", "str", None, "its revision on the Hub", role="named", moves=NOTHING, printed="fact"),
     flag("config", "str", None, "a YAML file of flags", role="named", moves=NOTHING, printed=""),
 )
+# They take or free GPU memory that is not planned: that they stand in a launch is said, their values are not read.
+_BESIDE = (
+    *_beside("LoRA adapters", "enable_lora lora_paths uno_lora_path"),
+    *_beside("experts twice, or on the CPU", "ep_num_redundant_experts kt_weight_path kt_num_gpu_experts"),
+    *_beside("experts in host memory", "enable_paged_experts paged_experts_num_resident", since="0.5.23"),
+    *_beside("weights kept elsewhere", "weight_cache_mode offload_group_size ple_offload_embedding"),
+    *_beside("buffers of collectives", "enable_symm_mem enable_torch_symm_mem enable_nccl_nvls"),
+)
 # fmt: on
 
 TABLE: tuple[Flag, ...] = (
@@ -290,6 +303,7 @@ TABLE: tuple[Flag, ...] = (
     *_panel("Roles (PD)", _ROLES),
     *_panel("Host cache (HiCache)", _HOST),
     *_panel("Launch", _LAUNCH),
+    *_panel("Beside the pools", _BESIDE),
 )
 FLAGS: tuple[Flag, ...] = tuple(row for row in TABLE if row.role == "flag")
 FLAG: Mapping[str, Flag] = {row.name: row for row in TABLE}

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
+from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.option_words import (
     Options,
     OptionTable,
@@ -19,15 +20,7 @@ from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.server_commands import Launch, launches_of_text, launches_of_words
 from glm_kvplan.launch.shell import Word, printable
 
-# Flags that take or free GPU memory outside the pools planned here: accepted, and said so.
-_OTHER_MEMORY = frozenset(
-    (
-        *("--enable-lora", "--lora-paths", "--uno-lora-path", "--ep-num-redundant-experts", "--weight-cache-mode"),
-        *("--offload-group-size", "--kt-weight-path", "--kt-num-gpu-experts", "--ple-offload-embedding"),
-        *("--enable-paged-experts", "--paged-experts-num-resident"),
-        *("--enable-symm-mem", "--enable-torch-symm-mem", "--enable-nccl-nvls"),
-    )
-)
+_BESIDE = frozenset(row.option for row in TABLE if row.role == "beside")
 LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 
 
@@ -164,7 +157,7 @@ def _without_model_type(words: list[Word]) -> list[Word]:
 def warnings_of(options: Options, table: OptionTable) -> list[str]:
     """A line for each flag given twice, one for all unknown flags, one for memory that is not planned here."""
     lines = list(options.repeated)
-    unplanned = sorted(_OTHER_MEMORY & options.other.keys())
+    unplanned = sorted(_BESIDE & options.other.keys())
     if unplanned:
         lines.append(f"these take or free GPU memory that is not planned here: {', '.join(unplanned)}")
     if options.unknown:
