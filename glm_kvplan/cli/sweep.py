@@ -146,7 +146,7 @@ def sweep(
     )
     keep = None if where is None else read_where(where, points.columns)
     order = read_order(sort or "served:desc", points.columns)
-    for note in (*given.notes, *reading_notes((axis.name for axis in points.axes), memory)):
+    for note in (*given.notes, *reading_notes((axis.name for axis in points.axes), memory, given.profile.engine.flags)):
         print(f"kvplan: note: {note}", file=sys.stderr)
 
     from glm_kvplan.show.sweep_progress import progress

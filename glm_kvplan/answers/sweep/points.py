@@ -18,7 +18,6 @@ from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, served
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, memory_of
-from glm_kvplan.engines.sglang.weight_placement import WEIGHT_FLAGS
 from glm_kvplan.errors import KvplanError, RefusedError
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.gpu import find_gpu
@@ -144,7 +143,7 @@ class Sweep:
             plan = given.plan(**flags, **dict.fromkeys(self._names["alone"]))
         except KvplanError as error:
             return _refused(error)
-        weights = (site[1], plan.weight_format.format, *(plan.flags.get(name) for name in WEIGHT_FLAGS))
+        weights = (site[1], plan.weight_format.format)
         return Start(plan, site, weights)
 
     def _deployment(self, start: Start, alone: _Key) -> Deployment | Refused:

@@ -1,29 +1,22 @@
 """Where SGLang puts the weights: its parallel layout, kernels and drafts as the memory room asks for them."""
 
-from collections.abc import Mapping
-
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.placement import Placement
 from glm_kvplan.model.geometry import Geometry
 
-WEIGHT_FLAGS = ("language_only", "mm_enable_dp_encoder", "enable_dp_lm_head", "moe_runner_backend")
 
-
-def placement(
-    geometry: Geometry, deployment: Deployment, flags: Mapping[str, object] | None = None, gpu: Gpu | None = None
-) -> Placement:
-    """The placement of one engine of `deployment`. Of the flags only WEIGHT_FLAGS are read, and the weight format.
+def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None) -> Placement:
+    """The placement of one engine of `deployment`, on `gpu` where it is known.
 
     Source: runtime_context.py:160-222, models/glm5_next.py, models/deepseek_v2.py, models/deepseek_nextn.py and
     layers/quantization/fp8_utils.py:2147-2310 at 0.5.23.
     """
-    flags = flags or {}
     tp, attn_tp = deployment.tp_size, deployment.attn_tp_size
-    runner, exchange = str(flags.get("moe_runner_backend", "auto")), deployment.moe_a2a_backend
+    runner, exchange = deployment.moe_runner_backend, deployment.moe_a2a_backend
     sm100 = gpu is not None and gpu.sm100
-    vision_width = 1 if flags.get("mm_enable_dp_encoder") else attn_tp
+    vision_width = 1 if deployment.mm_enable_dp_encoder else attn_tp
     return Placement(
         gpus=deployment.world_size,
         stages=stages_of(geometry, deployment),
@@ -32,12 +25,12 @@ def placement(
         moe=tp // deployment.moe_dp_size,
         shared=tp if exchange == "none" else 1,
         dense_tp=deployment.moe_dense_tp_size or tp,
-        lm_head=attn_tp if flags.get("enable_dp_lm_head") else tp,
+        lm_head=attn_tp if deployment.enable_dp_lm_head else tp,
         vis_attn=vision_width,
         vis_mlp=vision_width,  # the engine says tp without DP attention: the same number
         draft=deployment.speculative,
         mtp_draft=deployment.eagle,
-        vision=deployment.multimodal and not flags.get("language_only"),  # models/glm5_next.py:1295 at 0.5.21
+        vision=deployment.multimodal and not deployment.language_only,  # models/glm5_next.py:1295 at 0.5.21
         relaid_linear=sm100,
         relaid_experts=sm100
         and (runner == "deep_gemm" or (runner == "auto" and exchange in ("deepep", "mooncake", "nixl"))),

@@ -68,7 +68,7 @@ def test_whose_memory_it_is() -> None:
     assert weights is not None and weights.checkpoint == "nvfp4-mlp" != estimated.weights.checkpoint
     assert other.available_gib > estimated.budget.available_gib
     assert estimated.weights == estimate_weights(
-        B200.geometry, placement(B200.geometry, B200.deployment, B200.flags, B200.gpu), "fp8"
+        B200.geometry, placement(B200.geometry, B200.deployment, B200.gpu), "fp8"
     )
     text_only = plan({"tp_size": 4, "speculative_algorithm": "EAGLE", "language_only": True}, gpu="b200")
     lighter = memory_of(text_only, MemoryGiven(), text_only.deployment)[1]

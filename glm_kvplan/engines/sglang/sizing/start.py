@@ -66,7 +66,7 @@ def memory_of(plan: Plan, given: MemoryGiven, deployment: Deployment) -> tuple[M
     Raises InputError where neither the user nor an estimate says enough.
     """
     weights = None
-    placed = placement(plan.geometry, deployment, plan.flags, plan.gpu)
+    placed = placement(plan.geometry, deployment, plan.gpu)
     known = given.weights_gib is not None and (given.draft_weights_gib is not None or not deployment.speculative)
     if given.available_gib is None and not known:
         weights = estimate_weights(plan.geometry, placed, given.checkpoint or plan.weight_format.format)
