@@ -12,7 +12,7 @@ from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.planner import Given, Plan
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAGS
-from glm_kvplan.engines.sglang.option_words import option_table
+from glm_kvplan.engines.sglang.option_lists import option_table
 from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from glm_kvplan.engines.sglang.launch_command import LARGEST_TEXT, LaunchCommand, read_launch_command, warnings_of
-from glm_kvplan.engines.sglang.option_words import OptionTable, option_table, read_options
+from glm_kvplan.engines.option_words import OptionTable, read_options, warnings_of
+from glm_kvplan.engines.sglang.launch_command import LARGEST_TEXT, LaunchCommand, read_launch_command
+from glm_kvplan.engines.sglang.option_lists import option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model

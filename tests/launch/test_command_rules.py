@@ -4,7 +4,7 @@ import pytest
 
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import parse_flags, read_launch_command
-from glm_kvplan.engines.sglang.option_words import option_table, releases_with
+from glm_kvplan.engines.sglang.option_lists import option_table, releases_with
 from glm_kvplan.errors import InputError
 
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")

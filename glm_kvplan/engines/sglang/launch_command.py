@@ -1,26 +1,17 @@
 """The launch command as an operator has it: words or a shell script in, the engine's flags and switches out."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from glm_kvplan.engines.option_words import Options, OptionTable, read_options, warnings_of
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
-from glm_kvplan.engines.sglang.flags import TABLE
-from glm_kvplan.engines.sglang.option_words import (
-    Options,
-    OptionTable,
-    memory_table,
-    option_table,
-    read_options,
-    releases_with,
-)
+from glm_kvplan.engines.sglang.option_lists import memory_table, option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.server_commands import Launch, launches_of_text, launches_of_words
-from glm_kvplan.launch.shell import Word, printable
+from glm_kvplan.launch.shell import Word
 
-_BESIDE = frozenset(row.option for row in TABLE if row.role == "beside")
 LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 
 
@@ -152,24 +143,3 @@ def _without_model_type(words: list[Word]) -> list[Word]:
         else:
             kept.append(word)
     return kept
-
-
-def warnings_of(options: Options, table: OptionTable) -> list[str]:
-    """A line for each flag given twice, one for all unknown flags, one for memory that is not planned here."""
-    lines = list(options.repeated)
-    unplanned = sorted(_BESIDE & options.other.keys())
-    if unplanned:
-        lines.append(f"these take or free GPU memory that is not planned here: {', '.join(unplanned)}")
-    if options.unknown:
-        named = [_with_hint(option, table) for option in dict.fromkeys(options.unknown)]
-        more = f" and {len(named) - 12} more" if len(named) > 12 else ""
-        lines.append(f"unknown to engine {table.release}, left out: {', '.join(named[:12])}{more}")
-    return lines
-
-
-def _with_hint(option: str, table: OptionTable) -> str:
-    there = releases_with(option)
-    if there:
-        return f"{option} (in {', '.join(there)})"
-    near = difflib.get_close_matches(option, table.takes, 1, 0.85) if len(option) < 80 else []
-    return f"{option} (is it {near[0]}?)" if near else printable(option)

@@ -11,7 +11,7 @@ import glm_kvplan as kv
 from glm_kvplan.engines.flag import BOTH, NOTHING, POOLS, WEIGHTS
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAG, FLAGS, TABLE
-from glm_kvplan.engines.sglang.option_words import ENGINE_FLAGS
+from glm_kvplan.engines.sglang.option_lists import ENGINE_FLAGS
 from glm_kvplan.engines.sglang.profile import releases
 
 PACKAGE = Path(kv.__file__).parent

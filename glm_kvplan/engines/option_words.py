@@ -1,34 +1,29 @@
-"""Option words matched to the engine's flags, the way its own argument parser matches them."""
+"""Option words matched to an engine's flags, the way argparse matches them: both engines parse with it."""
 
-import json
+import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from glm_kvplan.engines.flag import Flag, read_value
-from glm_kvplan.engines.sglang.flags import FLAGS, TABLE
-from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.shell import Word, printable
 
-ENGINE_FLAGS = Path(__file__).parent / "data" / "engine_flags.json"
-FLAG_OF_OPTION: Mapping[str, Flag] = {option: flag for flag in FLAGS for option in (*flag.options, *flag.negative)}
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
-# Read, though they are no memory flags: every spelling, and the one they are kept under.
-_NAMED = {option: row.option for row in TABLE if row.role == "named" for option in row.options}
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
 
 
 class OptionTable(NamedTuple):
-    """The options of one release: what each takes (0, 1, "?", "*" or "+"), and choices narrower than the flag's."""
+    """The options of one release: what each takes (0, 1, "?", "*" or "+"), and what is known of it."""
 
-    release: str
+    release: str  # "" for the memory flags of every release
     takes: Mapping[str, int | str]
-    choices: Mapping[str, tuple[str, ...]]
+    flags: Mapping[str, Flag]  # the memory flag that an option spells
+    named: Mapping[str, str]  # options that are read though they are no memory flags, and the spelling they are kept by
+    beside: frozenset[str]  # options that take or free GPU memory that is not planned
     not_in_yaml: frozenset[str]
+    releases_with: Callable[[str], tuple[str, ...]]  # of an option, oldest first
 
 
 @dataclass(slots=True)
@@ -41,45 +36,6 @@ class Options:
     unknown: list[str] = field(default_factory=list)
     positions: dict[str, str] = field(default_factory=dict)  # flag name: where its value stood
     repeated: list[str] = field(default_factory=list)  # a line for each flag given twice
-
-
-@lru_cache
-def _engine_flags() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(ENGINE_FLAGS.read_text(encoding="utf-8"))
-    return data
-
-
-@lru_cache
-def option_table(release: str = BASELINE) -> OptionTable:
-    """Every option of `release`. Raises InputError for a release whose options are not listed."""
-    data = _engine_flags()
-    if release not in data["releases"]:
-        known = ", ".join(data["releases"])
-        raise InputError(f"engine {release!r}: its launch flags are not listed; known releases: {known}")
-    takes = {
-        option: entry[0] if isinstance(entry, list) else entry
-        for option, entry in data["options"].items()
-        if not isinstance(entry, list) or release in entry[1]
-    }
-    choices = {flag.name: flag.choices_in(release) or () for flag in FLAGS if flag.dated}
-    return OptionTable(release, takes, choices, frozenset(data["not_in_yaml"][release]))
-
-
-@lru_cache
-def memory_table() -> OptionTable:
-    """The memory flags alone, of every release."""
-    arity: dict[str, int | str] = {"flag": 0, "switch": 0, "ints": "+"}
-    takes = {option: arity.get(flag.kind, 1) for option, flag in FLAG_OF_OPTION.items()}
-    return OptionTable("", takes, {}, frozenset())
-
-
-def releases_with(option: str) -> tuple[str, ...]:
-    """The releases that have `option` (a full spelling), oldest first; empty for one no release has."""
-    data = _engine_flags()
-    entry = data["options"].get(option)
-    if entry is None:
-        return ()
-    return tuple(entry[1] if isinstance(entry, list) else data["releases"])
 
 
 def find_option(word: Word, table: OptionTable) -> tuple[str | None, str | None]:
@@ -136,15 +92,15 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
             _unknown(options, word, table)
             continue
         _check_values(option, word, values, table.takes[option], attached is not None)
-        flag = FLAG_OF_OPTION.get(option)
+        flag = table.flags.get(option)
         if flag is not None:
             _keep(options, flag, option, word, values, table)
         else:
-            option = _NAMED.get(option, option)
+            option = table.named.get(option, option)
             if option in options.other:
                 options.repeated.append(f"{option} is given twice; the engine takes the last ({word.place})")
             options.other[option] = values[-1] if values else Word("", word.place)
-            options.ignored += option not in _NAMED
+            options.ignored += option not in table.named
     return options
 
 
@@ -170,9 +126,9 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     option = word.text.partition("=")[0]
     if word.undefined:
         _stray(word, None)
-    flag = FLAG_OF_OPTION.get(option)
+    flag = table.flags.get(option)
     if flag is not None or not table.release:
-        there = ", ".join(releases_with(option))
+        there = ", ".join(table.releases_with(option))
         where = f"not a flag of {table.release}; {there} have it" if flag else "not a flag that touches memory"
         raise InputError(f"{word.place}: {printable(option)} is {where}")
     options.unknown.append(option)
@@ -185,7 +141,7 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
                 f"{value.place}: {option} is given {value.undefined}, which is not defined here; "
                 "define it in the text or write its value"
             )
-    choices = table.choices.get(flag.name)
+    choices = flag.choices_in(table.release) if table.release else flag.choices
     read = [read_value(flag, value.text, choices, value.place) for value in values]
     new: object = option in flag.options if flag.kind in ("flag", "switch") else read
     if flag.kind not in ("flag", "switch", "ints"):
@@ -197,3 +153,24 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
         )
     options.flags[flag.name] = new
     options.positions[flag.name] = word.place
+
+
+def warnings_of(options: Options, table: OptionTable) -> list[str]:
+    """A line for each flag given twice, one for all unknown flags, one for memory that is not planned here."""
+    lines = list(options.repeated)
+    unplanned = sorted(table.beside & options.other.keys())
+    if unplanned:
+        lines.append(f"these take or free GPU memory that is not planned here: {', '.join(unplanned)}")
+    if options.unknown:
+        named = [_with_hint(option, table) for option in dict.fromkeys(options.unknown)]
+        more = f" and {len(named) - 12} more" if len(named) > 12 else ""
+        lines.append(f"unknown to engine {table.release}, left out: {', '.join(named[:12])}{more}")
+    return lines
+
+
+def _with_hint(option: str, table: OptionTable) -> str:
+    there = table.releases_with(option)
+    if there:
+        return f"{option} (in {', '.join(there)})"
+    near = difflib.get_close_matches(option, table.takes, 1, 0.85) if len(option) < 80 else []
+    return f"{option} (is it {near[0]}?)" if near else printable(option)
