@@ -17,6 +17,7 @@ from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, Reconciliat
 from glm_kvplan.engines.sglang.boot_log.stream import read_file
 
 LOGS = DATA / "logs"
+BOOTS = DATA / "boots"  # flags not in the log
 FRAC80 = LOGS / "b200x4-mtp6-frac80.log"
 SECRETS = ("sk-live-0123456789abcdef", "adm-0123456789", "hunter2", "wm-secret-77")
 

@@ -77,7 +77,7 @@ RowLayout = Annotated[
     str | None,
     typer.Option(
         "--kv-row-layout",
-        help="Token rows of a patched build: bf16, fp8_scaled or fp8_raw. Default: as the backends need.",
+        help="Token rows of a patched build: bf16, fp8_scaled, fp8_raw or fp8_padded. Default: as the backends need.",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="LAYOUT",
     ),

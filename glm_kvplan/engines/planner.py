@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from glm_kvplan.engines.engine import Command, Given, Plan, Release, find_release
-from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import load_model
 
 ASSUMED_GPU = "h200"
@@ -17,7 +17,7 @@ def plan(
     launch: Launch | None = None,
     model: str | None = None,
     revision: str | None = None,
-    gpu: str | None = None,
+    gpu: str | Gpu | None = None,
     engine: str | Release | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Any:  # the engine's own Plan
@@ -37,16 +37,16 @@ def given(
     launch: Launch | None = None,
     model: str | None = None,
     revision: str | None = None,
-    gpu: str | None = None,
+    gpu: str | Gpu | None = None,
     engine: str | Release | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Given:
     """Read a deployment without resolving it.
 
     `flags` are the engine's flags by their argument names (`tp_size=8`); `launch` is a launch command, as text or
-    as words, whose flags count where `flags` has none. `gpu` is a name, NAME:MIB or "local"; without one an H200 is
-    assumed. `engine` is a release ("0.5.23", "vllm-0.33.0"), "installed", a profile file or a profile; without one
-    the engine's assumed release. Raises InputError.
+    as words, whose flags count where `flags` has none. `gpu` is a card, a name, NAME:MIB or "local"; without one an
+    H200 is assumed. `engine` is a release ("0.5.23", "vllm-0.33.0"), "installed", a profile file or a profile; without
+    one the engine's assumed release. Raises InputError.
     """
     release = find_release(engine) if engine is None or isinstance(engine, str) else engine
     all_flags: dict[str, object] = {}
@@ -70,5 +70,5 @@ def given(
         loaded = load_served_model(served, revision=revision or served_revision)
     else:
         loaded = load_model(model, revision=revision)
-    card = find_gpu(ASSUMED_GPU if gpu is None else gpu)
+    card = gpu if isinstance(gpu, Gpu) else find_gpu(ASSUMED_GPU if gpu is None else gpu)
     return Given(loaded, release, card, gpu is None, all_flags, switches, served, (*loaded.warnings, *notes))

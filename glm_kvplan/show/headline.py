@@ -4,7 +4,12 @@ from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.memory.budget import MemoryBudget, show_gib
 from glm_kvplan.show.format import count
 
-_LAYOUTS = {"bf16": "bf16 rows", "fp8_scaled": "FP8 rows with scales", "fp8_raw": "raw FP8 rows"}
+_LAYOUTS = {
+    "bf16": "bf16 rows",
+    "fp8_scaled": "FP8 rows with scales",
+    "fp8_raw": "raw FP8 rows",
+    "fp8_padded": "FP8 rows of 656 B",
+}
 
 
 def headline(plan: Plan) -> str:

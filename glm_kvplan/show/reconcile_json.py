@@ -12,6 +12,7 @@ def document(answer: Reconciliation, likely: tuple[str, ...], number: int, count
     sizing = answer.sizing
     head = plan_document(answer.plan)
     head["gpu"]["assumed"] = answer.gpu_guessed
+    head["gpu"]["unknown"] = answer.gpu_unknown
     return {
         "schema": "glm-kvplan/reconcile",
         "schema_version": 1,

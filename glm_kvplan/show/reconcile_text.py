@@ -16,7 +16,12 @@ _MARKS = {True: ("=", "green"), False: ("x", "red"), None: (" ", "dim")}
 def render(answer: Reconciliation, likely: tuple[str, ...], number: int, count: int) -> None:
     """Print where the numbers are from, every number twice, and what the difference means."""
     out, plan = console(), answer.plan
-    guess = " (guessed from the log; --gpu says it)" if answer.gpu_guessed else ""
+    guess = ""
+    if answer.gpu_unknown:
+        stands_in = "" if plan.gpu.name == "unknown card" else " only stands in: the log does not tell the card"
+        guess = f"{stands_in} (--gpu says it)"
+    elif answer.gpu_guessed:
+        guess = " (guessed from the log; --gpu says it)"
     out.print(
         Text(
             f"{plan.model.name} on SGLang {plan.profile.release} ({answer.chosen}), {plan.gpu.name}{guess}",

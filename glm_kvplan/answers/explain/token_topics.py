@@ -13,7 +13,12 @@ from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import GB, MB
 
 DEEPSEEK_ROPE = 64  # qk_rope_head_dim of DeepSeek V3, whose rows are 576 wide
-_LAYOUTS: dict[KvLayout, str] = {"bf16": "bf16", "fp8_scaled": "FP8 with scales", "fp8_raw": "raw FP8"}
+_LAYOUTS: dict[KvLayout, str] = {
+    "bf16": "bf16",
+    "fp8_scaled": "FP8 with scales",
+    "fp8_raw": "raw FP8",
+    "fp8_padded": "FP8 with scales and 64 elements of RoPE",
+}
 _REPLAY = "enable_linear_replayssm_spec"
 
 

@@ -121,6 +121,11 @@ class Deployment(Arguments):
         return self.tp_size * self.pp_size
 
     @property
+    def row_scales(self) -> bool:
+        """FP8 rows carry their scales behind them."""
+        return self.kv_layout in ("fp8_scaled", "fp8_padded")
+
+    @property
     def speculative(self) -> bool:
         return self.speculative_algorithm is not None
 

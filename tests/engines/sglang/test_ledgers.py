@@ -49,7 +49,9 @@ def test_what_is_said_of_each_ledger() -> None:
     assert next(ledger for ledger in later if ledger.account.name == "indexer").account.backed_up
 
 
-@pytest.mark.parametrize(("layout", "row"), [("bf16", 1024), ("fp8_scaled", 528), ("fp8_raw", 512)])
+@pytest.mark.parametrize(
+    ("layout", "row"), [("bf16", 1024), ("fp8_scaled", 528), ("fp8_raw", 512), ("fp8_padded", 656)]
+)
 def test_a_patched_build_may_fix_the_scaled_row_alone(layout: latent_kv.KvLayout, row: int) -> None:
     """A profile's `scaled_row_bytes` replaces the scaled row, and the formula says so; the other layouts stay."""
     plain, patched = load_profile("0.5.21"), replace(load_profile("0.5.21"), scaled_row_bytes=656)

@@ -196,7 +196,7 @@ def test_draft_models_of_their_own() -> None:
     drafts = resolved("gb10", **flags)
     assert drafts.max_draft_tokens == 16
     assert drafts.max_running_requests == 48
-    assert len(drafts.warnings) == 2
+    assert len(drafts.warnings) == 3 and "not built for compute capability 12.1" in drafts.warnings[0]
     assert resolved("gb10", speculative_dflash_block_size=8, **flags).max_draft_tokens == 8
     with pytest.raises(RefusedError, match="draft-model-path"):
         resolved(speculative_algorithm="DFLASH")
@@ -252,3 +252,21 @@ def test_values_that_cannot_be_meant_are_named(flag: str, value: object) -> None
 def test_a_flag_of_none_is_not_given() -> None:
     plain = resolved(tp_size=8)
     assert resolved(tp_size=8, kv_cache_dtype=None, max_running_requests=None) == plain
+
+
+@pytest.mark.parametrize("gpu", ["rtxpro6000", "gb10", "rtx6000d"])
+def test_sparse_kernels_that_are_not_built_for_the_card(gpu: str) -> None:
+    """sglang issue 40286 on 0.5.20: it boots, sizes its pools and dies in its first forward."""
+    (note,) = [note for note in resolved(gpu, tp_size=4).warnings if "trtllm" in note]
+    assert "expect the model to fail on its first forward" in note
+    assert "flashinfer_sparse_mla" in note and "fp8_padded" in note
+    (note,) = [note for note in resolved(gpu, tp_size=4, kv_cache_dtype="bfloat16").warnings if "trtllm" in note]
+    assert "kernels for it: tilelang" in note
+    runs = dict.fromkeys(("dsa_prefill_backend", "dsa_decode_backend"), "flashinfer_sparse_mla")
+    assert not [note for note in resolved(gpu, tp_size=4, **runs).warnings if "not built" in note]
+    assert not [note for note in resolved("b200", tp_size=4).warnings if "not built" in note]
+
+
+def test_rows_of_656_bytes_are_a_layout() -> None:
+    d = resolved("rtxpro6000", kv_row_layout="fp8_padded")
+    assert (d.kv_cache_dtype, d.kv_layout, d.row_scales) == ("fp8_e4m3", "fp8_padded", True)

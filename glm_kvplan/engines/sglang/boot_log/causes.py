@@ -11,6 +11,7 @@ from glm_kvplan.errors import KvplanError
 _VARIATIONS: tuple[tuple[str, dict[str, object]], ...] = (
     ("raw FP8 rows of 512 bytes (kernels that need no scales)", {"kv_row_layout": "fp8_raw", "kv_cache_dtype": None}),
     ("FP8 rows with scales, 528 bytes", {"kv_row_layout": "fp8_scaled", "kv_cache_dtype": None}),
+    ("FP8 rows with scales and room for RoPE, 656 bytes", {"kv_row_layout": "fp8_padded", "kv_cache_dtype": None}),
     ("BF16 rows of 1024 bytes", {"kv_row_layout": "bf16", "kv_cache_dtype": None}),
     ("a bfloat16 state (--mamba-ssm-dtype or SGLANG_MAMBA_SSM_DTYPE)", {"mamba_ssm_dtype": "bfloat16"}),
     ("a float32 state (SGLANG_MAMBA_SSM_DTYPE)", {"mamba_ssm_dtype": "float32"}),

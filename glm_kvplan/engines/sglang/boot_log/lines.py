@@ -55,6 +55,13 @@ SHAPES: tuple[Shape, ...] = (
         rf"Reserving (?P<gib>{_X}) GB of the KV budget for post-sizing multimodal",
         "mem_cache/kv_cache_configurator.py:166 at 0.5.21",
     ),
+    # what the engine chose for the card
+    _shape(
+        "sparse_kernels",
+        "Set DSA backends for",
+        r"Set DSA backends for .{1,60}?: prefill=(?P<prefill>\w{1,40}), decode=(?P<decode>\w{1,40})",
+        "arg_groups/overrides.py:593-698 at 0.5.21",
+    ),
     # pools
     _shape(
         "state_pool",

@@ -5,15 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from glm_kvplan.engines.flag import Flag, check_value
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, logged_memory
+from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.errors import InputError, KvplanError
-from glm_kvplan.memory.gpu import known_gpus
-
-# The smallest part of a card's memory that was ever seen free before the load.
-_LEAST_FREE = 0.94
-_ROCM_KERNELS = ("triton", "aiter")
 
 
 def flags_of(arguments: Mapping[str, object]) -> dict[str, object]:
@@ -111,30 +106,6 @@ def environment_of(boot: Boot, vendor: str) -> dict[str, str]:
     if vendor == "rocm" and (page is None or (isinstance(page, int) and page > 1)):
         return {"SGLANG_USE_AITER": "1"}
     return {}
-
-
-def likely_gpu(boot: Boot) -> str | None:
-    """The card, by its memory and its kernels; None where nothing tells. A log never names it.
-
-    With the arguments resolved, the card decides little: its maker, and what is free before the load.
-    """
-    arguments = boot.arguments
-    rocm = arguments.get("dsa_decode_backend") in _ROCM_KERNELS
-    fp8 = arguments.get("kv_cache_dtype") == "fp8_e4m3"
-    blackwell = fp8 and "trtllm" in (arguments.get("dsa_prefill_backend"), arguments.get("dsa_decode_backend"))
-    memory = logged_memory(boot)
-    cards = [(key, gpu) for key, gpu in known_gpus().items() if (gpu.vendor == "rocm") == rocm]
-    if memory is not None:
-        fitting = [
-            (gpu.memory_mib, blackwell and gpu.capability[0] < 10, len(key), key)
-            for key, gpu in cards
-            if _LEAST_FREE * gpu.memory_mib / 1024 <= memory.pre_gib <= gpu.memory_mib / 1024
-        ]
-        if fitting:
-            return min(fitting)[-1]
-    if rocm and cards:
-        return cards[-1][0]
-    return "b200" if blackwell else None
 
 
 def shortest_flags(plan: Plan, keep_cards_choices: bool) -> dict[str, object]:

@@ -17,7 +17,12 @@ from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB
 
-_DTYPES = {"bf16": ("bfloat16",), "fp8_scaled": ("float8_e4m3fn",), "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz")}
+_DTYPES = {
+    "bf16": ("bfloat16",),
+    "fp8_scaled": ("float8_e4m3fn",),
+    "fp8_padded": ("float8_e4m3fn",),
+    "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz"),
+}
 
 
 def flag_rows(plan: Plan, boot: Boot) -> Iterator[Row]:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
-from glm_kvplan.engines.sglang.boot_log.log_launch import environment_of, flags_of, likely_gpu
+from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
+from glm_kvplan.engines.sglang.boot_log.log_launch import environment_of, flags_of
 from glm_kvplan.engines.sglang.boot_log.log_releases import possible, said
 from glm_kvplan.engines.sglang.boot_log.pool_rows import flag_rows, pool_rows
 from glm_kvplan.engines.sglang.boot_log.rows import Row
@@ -16,7 +17,7 @@ from glm_kvplan.engines.sglang.boot_log.world import worlds
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import BASELINE, releases
 from glm_kvplan.errors import InputError, KvplanError
-from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.memory.gpu import Gpu, find_gpu
 
 
 class Given(NamedTuple):
@@ -56,6 +57,7 @@ class Reconciliation(NamedTuple):
     engine: str
     chosen: str
     gpu_guessed: bool
+    gpu_unknown: bool  # no card of the table fits the log: `plan.gpu` only stands in for it
     sizing: Sizing
     rows: tuple[Row, ...]
     fits: tuple[Fit, ...]
@@ -91,13 +93,15 @@ def reconcile(boot: Boot, given: Given | None = None) -> Reconciliation:
         )
     if not given.flags:
         require_model(flags)
+    likely = None if given.gpu is not None else likely_card(boot, flags, given.environment)
+    gpu = find_gpu(given.gpu) if given.gpu is not None else None if likely is None else likely.gpu
     named = given.engine or said(boot) or (possible(boot)[0] if len(possible(boot)) == 1 else None)
     tries: list[_Try] = []
     refused: list[Fit] = []
     error: KvplanError | None = None
     for engine in sorted(_engines(named), key=lambda engine: engine != named):
         try:
-            made = _plan(engine, boot, flags, given)
+            made = _plan(engine, boot, flags, given, gpu)
         except KvplanError as problem:
             if engine == given.engine:
                 raise
@@ -113,7 +117,9 @@ def reconcile(boot: Boot, given: Given | None = None) -> Reconciliation:
     if not any(row.explained is not None for row in best.rows):
         raise InputError(f"{boot.origin}: the boot printed no number to hold against the plan (cut before its pools?)")
     fits = (*(each.fit for each in tries), *refused)
-    return Reconciliation(boot, best.plan, best.engine, chosen, given.gpu is None, best.sizing, best.rows, fits)
+    guessed = given.gpu is None
+    unknown = guessed and (likely is None or not likely.known)
+    return Reconciliation(boot, best.plan, best.engine, chosen, guessed, unknown, best.sizing, best.rows, fits)
 
 
 class _Try(NamedTuple):
@@ -149,15 +155,10 @@ def _engines(given: str | None) -> tuple[str, ...]:
     return known if given is None or given in known else (*known, given)
 
 
-def _plan(engine: str, boot: Boot, flags: Mapping[str, object], given: Given) -> Plan:
-    gpu = given.gpu or likely_gpu(boot)
-    switches = _switches(boot, gpu, given)
-    return plan(flags, model=given.model, revision=given.revision, gpu=gpu, engine=engine, environment=switches)
-
-
-def _switches(boot: Boot, gpu: str | None, given: Given) -> dict[str, str]:
-    vendor = find_gpu(gpu).vendor if gpu else "cuda"
-    return {**environment_of(boot, vendor), **given.environment}
+def _plan(engine: str, boot: Boot, flags: Mapping[str, object], given: Given, gpu: Gpu | None) -> Plan:
+    switches = {**environment_of(boot, "cuda" if gpu is None else gpu.vendor), **given.environment}
+    made: Plan = plan(flags, model=given.model, revision=given.revision, gpu=gpu, engine=engine, environment=switches)
+    return made
 
 
 def _choose(boot: Boot, given: str | None, tries: Sequence[_Try]) -> tuple[_Try, str]:

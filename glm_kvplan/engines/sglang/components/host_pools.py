@@ -96,9 +96,9 @@ def kv_pool(rank: Rank, layers: int, tokens: int) -> HostPool:
     page_size = deployment.page_size
     pages = tokens // page_size + 1
     row = stored = row_bytes(rank)
-    if deployment.hicache_mem_layout == KV_SPLIT and deployment.kv_layout == "fp8_scaled":
+    if deployment.hicache_mem_layout == KV_SPLIT and deployment.row_scales:
         # Checked as bare rows, allocated as wide as the device's (mem_cache/pool_host/mla.py:297-376 at 0.5.21).
-        stored += latent_kv.row_bytes(geometry, "fp8_scaled", profile) - geometry.latent_width
+        stored += latent_kv.row_bytes(geometry, deployment.kv_layout, profile) - geometry.latent_width
     staged = _staged_pages(deployment, pages)
     ledger = Ledger(_KV, layers * stored, pages * page_size, (("kv_layers", layers), ("host_row_bytes", stored)))
     return HostPool("kv", page_size, pages, layers, row, ledger.total, staged * page_size * layers * stored, ledger)

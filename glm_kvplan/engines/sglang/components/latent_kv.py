@@ -24,6 +24,7 @@ from glm_kvplan.tensor import TensorSpec
 
 SCALE_BYTES = 4  # fp32, one for QUANT_BLOCK elements
 ROPE_BYTES = 2  # the RoPE part of a scaled row stays bf16
+PADDED_ROPE = 64  # elements of RoPE that some builds keep though the model has none
 
 BUFFER_SOURCE = "mem_cache/memory_pool.py:4457-4464 at 0.5.21"
 PADDING_REASON = "writes of padded tokens land in page 0"
@@ -33,14 +34,16 @@ PADDING_REASON = "writes of padded tokens land in page 0"
 
 
 def row_bytes(geometry: Geometry, layout: KvLayout, profile: EngineProfile) -> int:
-    """Bytes of one token's row in one full-attention layer: 1024 (bf16), 528 (scaled) or 512 (raw) as published."""
+    """Bytes of one token's row in one full-attention layer: 1024 (bf16), 528 (scaled), 512 (raw) or 656 (padded)."""
     if layout == "bf16":
         return 2 * geometry.latent_width
     if layout == "fp8_raw":
         return geometry.latent_width
+    scales = geometry.kv_lora_rank // QUANT_BLOCK * SCALE_BYTES
+    if layout == "fp8_padded":
+        return geometry.kv_lora_rank + scales + PADDED_ROPE * ROPE_BYTES
     if profile.scaled_row_bytes is not None:
         return profile.scaled_row_bytes
-    scales = geometry.kv_lora_rank // QUANT_BLOCK * SCALE_BYTES
     return geometry.kv_lora_rank + scales + geometry.qk_rope_head_dim * ROPE_BYTES
 
 
@@ -81,9 +84,11 @@ def row_elements(rank: Rank) -> tuple[str, int]:
         return "bfloat16", geometry.latent_width
     if layout == "fp8_raw":
         return "uint8", geometry.latent_width
+    scales = geometry.kv_lora_rank // QUANT_BLOCK * SCALE_BYTES
+    if layout == "fp8_padded":
+        return "uint8", geometry.kv_lora_rank + scales + PADDED_ROPE * ROPE_BYTES
     if rank.profile.scaled_row_bytes is not None:
         return "uint8", rank.profile.scaled_row_bytes
-    scales = geometry.kv_lora_rank // QUANT_BLOCK * SCALE_BYTES
     return "uint8", geometry.kv_lora_rank + scales + geometry.qk_rope_head_dim * ROPE_BYTES
 
 
@@ -104,7 +109,7 @@ def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
 def _copied(rank: Rank) -> str:
     deployment = rank.deployment
     whole = rank.profile.host_row_is_device_row or deployment.hicache_mem_layout == KV_SPLIT
-    if deployment.kv_layout == "fp8_scaled" and not whole:
+    if deployment.row_scales and not whole:
         return "stored without its scales: the host row is narrower than the device row"
     return "whole pages, rows as wide as on the device"
 
@@ -148,6 +153,7 @@ _ACCOUNTS = {
     for layout, row in (
         ("bf16", "(kv_lora_rank + qk_rope_head_dim) * 2"),
         ("fp8_raw", "(kv_lora_rank + qk_rope_head_dim)"),
+        ("fp8_padded", "(kv_lora_rank + kv_lora_rank // 128 * 4 + 64 * 2)"),
         ("fp8_scaled", "(kv_lora_rank + kv_lora_rank // 128 * 4 + qk_rope_head_dim * 2)"),
     )
 }

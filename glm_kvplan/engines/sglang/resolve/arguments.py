@@ -14,7 +14,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.model.geometry import Geometry
 
-KvLayout = Literal["bf16", "fp8_scaled", "fp8_raw"]
+KvLayout = Literal["bf16", "fp8_scaled", "fp8_raw", "fp8_padded"]
 
 
 class Site(NamedTuple):

@@ -43,7 +43,7 @@ def _contents(rank: Rank, plans: Sequence[HostPlan]) -> Iterator[Hazard]:
     geometry, deployment, profile, _ = rank
     device = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
     split = deployment.hicache_mem_layout == KV_SPLIT
-    if deployment.kv_layout == "fp8_scaled" and not profile.host_row_is_device_row and not split:
+    if deployment.row_scales and not profile.host_row_is_device_row and not split:
         host = geometry.latent_width
         yield Hazard(
             "scales_lost",
