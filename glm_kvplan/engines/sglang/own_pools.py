@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from glm_kvplan.allocate.allocation import Progress, Taken, account
 from glm_kvplan.allocate.device import Device, import_torch
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import pool_units
 from glm_kvplan.engines.sglang.components.latent_kv import row_elements
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.profile import EngineProfile
@@ -88,7 +88,7 @@ class EnginePools:
             **_cache_tensors("", cache.full_kv_pool),
             "token_allocator.free_pages": [allocator.free_pages],
         }
-        if counts.draft_layers(self.rank):
+        if pool_units.draft_layers(self.rank):
             draft = self._draft_pool(torch, requests)
             self._pools.append(draft)
             self._tensors.update(_cache_tensors("draft.", draft))
@@ -143,7 +143,7 @@ class EnginePools:
         )
         layers = [layer for layer in geometry.linear_attention_layers if layer in stage]
         params = mamba.KimiLinearCacheParams(shape=shape, layers=list(geometry.linear_attention_layers), dtype=dtypes)
-        extra = counts.state_layers(self.rank) - len(layers)
+        extra = pool_units.state_layers(self.rank) - len(layers)
         common: dict[str, Any] = {
             "size": self.sizes.running_requests,
             "mamba_size": self.sizes.state_slots,
@@ -154,16 +154,16 @@ class EnginePools:
             "mamba_layer_ids": [*layers, *range(geometry.num_hidden_layers, geometry.num_hidden_layers + extra)],
             "enable_mamba_extra_buffer": deployment.extra_buffer,
             "speculative_num_draft_tokens": (
-                counts.draft_tokens(deployment) if counts.snapshots_allocated(deployment) else None
+                pool_units.draft_tokens(deployment) if pool_units.snapshots_allocated(deployment) else None
             ),
             "speculative_eagle_topk": deployment.speculative_eagle_topk,
             "enable_overlap_schedule": not deployment.disable_overlap_schedule,
             "start_layer": stage.start,
-            "enable_linear_replayssm_spec": counts.replay_ring(self.rank),
+            "enable_linear_replayssm_spec": pool_units.replay_ring(self.rank),
         }
-        if counts.decode_pool(deployment):
+        if pool_units.decode_pool(deployment):
             pool = _import("sglang.srt.disaggregation.decode").HybridMambaDecodeReqToTokenPool
-            return pool(pre_alloc_size=counts.prealloc_requests(deployment), **common)
+            return pool(pre_alloc_size=pool_units.prealloc_requests(deployment), **common)
         pool = _import("sglang.srt.mem_cache.memory_pool").HybridReqToTokenPool
         lazy = deployment.mamba_radix_cache_strategy == "extra_buffer_lazy" and deployment.extra_buffer
         return pool(mamba_spec_state_size=self.sizes.running_requests, enable_mamba_extra_buffer_lazy=lazy, **common)
@@ -183,7 +183,7 @@ class EnginePools:
             "kv_cache_dim": row,
             "index_kpool": geometry.index_kpool,
             "index_kpool_compress": geometry.index_kpool_compress,
-            "tail_extra_slots": counts.draft_tokens(deployment),
+            "tail_extra_slots": pool_units.draft_tokens(deployment),
             "max_running_requests": requests.req_to_token.shape[0],
         }
 
@@ -206,7 +206,7 @@ class EnginePools:
 
     def _draft_pool(self, torch: Any, requests: Any) -> Any:
         pool = _import("sglang.srt.mem_cache.memory_pool").DSATokenToKVPool
-        layers = counts.draft_layers(self.rank)
+        layers = pool_units.draft_layers(self.rank)
         return pool(layer_num=layers, **self._cache_arguments(torch, requests))
 
 

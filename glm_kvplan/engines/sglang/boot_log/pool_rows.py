@@ -7,22 +7,15 @@ from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
 from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, half_step, word_row
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
-from glm_kvplan.engines.sglang.components import pool_units as counts
-from glm_kvplan.engines.sglang.components import tensor_specs
+from glm_kvplan.engines.sglang.components import pool_units, tensor_specs
 from glm_kvplan.engines.sglang.components.component import DRAFT
+from glm_kvplan.engines.sglang.components.latent_kv import PRINTED_DTYPES
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB
-
-_DTYPES = {
-    "bf16": ("bfloat16",),
-    "fp8_scaled": ("float8_e4m3fn",),
-    "fp8_padded": ("float8_e4m3fn",),
-    "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz"),
-}
 
 
 def flag_rows(plan: Plan, boot: Boot) -> Iterator[Row]:
@@ -72,7 +65,7 @@ def _fullest(ranks: dict[LogRank, dict[str, list[Reading]]]) -> LogRank | None:
 
 
 def _printed(specs: Iterable[TensorSpec], message: str) -> dict[str, int]:
-    """The numbers of a message that pools print, and the bytes of the tensors that each counts."""
+    """The numbers of a message that pools print, and the bytes of the tensors that each pool_units."""
     held = {spec.name: spec.nbytes for spec in specs}
     found: dict[str, int] = {}
     for component in components.COMPONENTS:
@@ -90,7 +83,7 @@ def _rank_rows(
     label: str,
 ) -> Iterator[Row]:
     for state in readings.get("state_pool", ())[:1]:
-        slots = counts.effective_state_slots(plan.deployment, sizes)
+        slots = pool_units.effective_state_slots(plan.deployment, sizes)
         yield count_row("state pool slots", label, slots, state["slots"], "printed sizes")
         for field, nbytes in _printed(specs, "state_pool").items():
             if field in state:
@@ -104,7 +97,7 @@ def _rank_rows(
     for drafts, pool in enumerate(readings.get("token_pool", ())[:2]):
         name = "draft token pool" if drafts else "token pool"
         if "dtype" in pool:
-            allowed = _DTYPES[plan.deployment.kv_layout]
+            allowed = PRINTED_DTYPES[plan.deployment.kv_layout]
             dtype = pool["dtype"] if pool["dtype"] in allowed else allowed[0]
             yield word_row(f"{name} dtype", label, dtype, pool["dtype"], "flags")
         yield count_row(f"{name} tokens", label, sizes.tokens, pool["tokens"], "printed sizes")
@@ -164,9 +157,9 @@ def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[R
             yield count_row("reduced: granted", "", sizes.running_requests, reduced["requests"], "printed sizes")
     raised = boot.first("decode_slots")
     if raised is not None and sizes is not None:
-        requests = sizes.running_requests + counts.prealloc_requests(plan.deployment)
+        requests = sizes.running_requests + pool_units.prealloc_requests(plan.deployment)
         yield count_row("decode slots: requests", "", requests, raised["requests"], "printed sizes")
-        each = 1 + counts.ping_pong_slots(plan.deployment)
+        each = 1 + pool_units.ping_pong_slots(plan.deployment)
         yield count_row("decode slots: slots per request", "", each, raised["ratio"], "flags")
 
 

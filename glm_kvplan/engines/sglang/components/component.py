@@ -101,6 +101,8 @@ class Component:
     locations: Callable[[Rank], Iterable[Location]] = _nothing
     # The numbers of a boot log that its tensors make.
     printed: tuple[Printed, ...] = ()
+    # The draft worker's own, beside the target's.
+    of_draft: bool = False
     # Which share of HiCache's host memory is measured by its device bytes.
     host_share: Literal["kv", "state", "draft"] | None = None
     certainty: str = "exact"

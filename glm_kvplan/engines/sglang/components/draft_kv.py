@@ -144,6 +144,7 @@ COMPONENT = Component(
     difference=difference,
     locations=locations,
     printed=(Printed("token_pool", "gib", "draft.kv_buffer"), Printed("token_pool", "gib", "draft.index_k_buffer")),
+    of_draft=True,
     host_share="draft",
 )
 

@@ -26,6 +26,14 @@ SCALE_BYTES = 4  # fp32, one for QUANT_BLOCK elements
 ROPE_BYTES = 2  # the RoPE part of a scaled row stays bf16
 PADDED_ROPE = 64  # elements of RoPE that some builds keep though the model has none
 
+# What a boot log calls the dtype of a row layout.
+PRINTED_DTYPES = {
+    "bf16": ("bfloat16",),
+    "fp8_scaled": ("float8_e4m3fn",),
+    "fp8_padded": ("float8_e4m3fn",),
+    "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz"),
+}
+
 BUFFER_SOURCE = "mem_cache/memory_pool.py:4457-4464 at 0.5.21"
 PADDING_REASON = "writes of padded tokens land in page 0"
 

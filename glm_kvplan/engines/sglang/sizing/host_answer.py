@@ -4,8 +4,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from glm_kvplan.bisection import largest_unbounded
-from glm_kvplan.engines.sglang.components import locations
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import locations, pool_units
 from glm_kvplan.engines.sglang.components.component import Location
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -167,7 +166,7 @@ def host_answer(plan: Plan, sizes: PoolSizes, given: HostGiven) -> HostAnswer | 
     return HostAnswer(
         plans=plans,
         stage=stage,
-        packed_layers=counts.draft_layers(stages[stage]),
+        packed_layers=pool_units.draft_layers(stages[stage]),
         hosts=ranks_by_host(deployment),
         host_bytes=bytes_by_host(plans, deployment),
         given=given,

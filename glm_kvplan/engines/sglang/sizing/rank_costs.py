@@ -4,7 +4,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang import components
-from glm_kvplan.engines.sglang.components import draft_kv, index_keys, kda_state, verify_snapshot
+from glm_kvplan.engines.sglang.components import index_keys, kda_state, verify_snapshot
 from glm_kvplan.engines.sglang.components.pool_units import requests_asked
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank, Resolved, ranks
@@ -65,13 +65,14 @@ def costs(rank: Rank) -> Costs:
     deployment = rank.deployment
     check(deployment)
     prices: dict[str, int] = {}
-    token_bytes = slot_bytes = 0
+    token_bytes = draft_bytes = slot_bytes = 0
     for component in components.COMPONENTS:
         if component.charge is None or component.unit == "request row":
             continue  # a request's snapshots are priced by the slot: see `snapshot_drafts`
         prices[component.name] = price = component.charge(rank)
         if component.unit == "token":
             token_bytes += price
+            draft_bytes += price if component.of_draft else 0
         else:
             slot_bytes += price
     requests = requests_asked(rank)
@@ -81,7 +82,7 @@ def costs(rank: Rank) -> Costs:
         slots = requests if deployment.disable_radix_cache else None
     return Costs(
         token_bytes,
-        token_bytes - prices[draft_kv.NAME],
+        token_bytes - draft_bytes,
         prices[index_keys.NAME],
         prices[kda_state.NAME],
         slot_bytes - prices[kda_state.NAME],
