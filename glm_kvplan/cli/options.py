@@ -157,7 +157,7 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
 
 def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch: str | None, **sources: Any) -> Plan:
     """The Plan of a command line, its notes printed to standard error. Raises InputError, RefusedError."""
-    made = build_given(launch_words, flags, launch=launch, **sources).plan()
+    made: Plan = build_given(launch_words, flags, launch=launch, **sources).plan()
     installed = installed_release()
     if installed is not None and installed != made.profile.base_release:
         print(f"kvplan: note: sglang {installed} is installed here; this is {made.profile.release}", file=sys.stderr)

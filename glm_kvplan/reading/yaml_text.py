@@ -34,9 +34,10 @@ def read_yaml(text: str) -> list[YamlDocument]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    parse: Any = yaml.parse  # untyped in some stubs and typed in others
     reader = _Reader()
     try:
-        for event in yaml.parse(text, Loader=loader):  # type: ignore[no-untyped-call]
+        for event in parse(text, Loader=loader):
             reader.take(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -78,7 +79,8 @@ class _Reader:
     def take(self, event: "Event") -> None:
         import yaml
 
-        line = event.start_mark.line + 1
+        mark: Any = event.start_mark
+        line = mark.line + 1
         match event:
             case yaml.DocumentStartEvent():
                 self.anchors, self.lines, self.repeated, self.line = {}, {}, [], line
@@ -90,11 +92,12 @@ class _Reader:
                     self.anchors[event.anchor] = (value, self.size - size)
                 self.put(value, line, event)
             case yaml.AliasEvent():
-                if event.anchor not in self.anchors:
-                    raise UnreadableError(f"found undefined alias {event.anchor[:40]!r}", line)
-                found = self.anchors[event.anchor]
+                alias = str(event.anchor)
+                if alias not in self.anchors:
+                    raise UnreadableError(f"found undefined alias {alias[:40]!r}", line)
+                found = self.anchors[alias]
                 if found is None:
-                    raise UnreadableError(f"the alias *{event.anchor[:40]} stands inside what it names", line)
+                    raise UnreadableError(f"the alias *{alias[:40]} stands inside what it names", line)
                 self.grow(found[1], line)
                 self.put(found[0], line)
             case yaml.SequenceStartEvent() | yaml.MappingStartEvent():

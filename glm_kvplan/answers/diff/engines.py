@@ -78,4 +78,5 @@ def _flags(a: Plan, b: Plan) -> Iterator[Change]:
 
 
 def _under(profile: EngineProfile, gpu: str, flags: dict[str, object]) -> Plan:
-    return plan(flags, gpu=gpu, engine=profile)
+    made: Plan = plan(flags, gpu=gpu, engine=profile)
+    return made
