@@ -51,7 +51,14 @@ class _ReaderLeft(Exception):
 
 
 class _Command(TyperCommand):
-    """A command whose help is ours: plain, and as wide as the terminal."""
+    """A command whose help is ours, plain and as wide as the terminal, and that takes groups of shared options."""
+
+    shared: dict[Any, list[str]]  # of each group (`option_groups.takes`) the options taken
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        for group, names in self.shared.items():
+            ctx.meta[group.name] = group.read({name: ctx.params.pop(name) for name in names})
+        return super().invoke(ctx)
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         if "sglang.launch_server" in args or ("sglang", "serve") in pairwise(args):
@@ -104,15 +111,22 @@ class _Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         if ctx.resilient_parsing and ctx.meta.get(_CALLED) != cmd_name:
-            return typer.main.get_command(_app_of(cmd_name, lambda: None))  # a shell that completes names
+            return _command(cmd_name, lambda: None)  # a shell that completes names
         module = import_module(f"glm_kvplan.cli.{cmd_name}")
-        return typer.main.get_command(_app_of(cmd_name, getattr(module, cmd_name)))
+        return _command(cmd_name, getattr(module, cmd_name))
 
 
-def _app_of(name: str, function: Any) -> typer.Typer:
+def _command(name: str, function: Any) -> Any:
     app = typer.Typer(add_completion=False)
     app.command(name, cls=_Command, short_help=COMMANDS[name])(function)
-    return app
+    command: Any = typer.main.get_command(app)
+    own = {param.name for param in command.params}
+    command.shared = {}
+    for group in getattr(function, "option_groups", ()):
+        added = [option for option in group.options() if option.name not in own]
+        command.shared[group] = [option.name for option in added]
+        command.params += added
+    return command
 
 
 def _version(wanted: bool) -> None:

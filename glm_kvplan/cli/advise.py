@@ -4,18 +4,18 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.memory_options import Memory
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.memory_options import MEMORY
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Lengths, read_demand
-from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import advise as make_advice
 from glm_kvplan.engines.sglang.sizing.advice import served_within
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, memory_of, setup_of
+from glm_kvplan.engines.sglang.sizing.start import memory_of, setup_of
 
 
-@with_plan
+@takes(*DEPLOYMENT, MEMORY)
 def advise(
-    plan: Plan,
+    ctx: typer.Context,
     context: Lengths = None,
     concurrency: Annotated[
         str,
@@ -30,7 +30,6 @@ def advise(
             "--try-state-dtype", help="Also try this mamba_ssm_dtype (accuracy is yours to judge).", metavar="DTYPE"
         ),
     ] = None,
-    given: Memory = MemoryGiven(),
     json: Json = False,
 ) -> int:
     """Which flags serve a workload on this GPU and layout, proved by solving them.
@@ -39,6 +38,7 @@ def advise(
 
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """
+    plan, given = plan_of(ctx), MEMORY.of(ctx)
     demand = read_demand(plan, context, concurrency, checkpoints)
     setup = setup_of(plan, given)
     budget, weights = memory_of(plan, given, plan.deployment)

@@ -5,15 +5,15 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import estimate as make_estimate
 
 
-@with_plan
+@takes(*DEPLOYMENT)
 def estimate(
-    plan: Plan,
+    ctx: typer.Context,
     context: Context = None,
     concurrency: Concurrency = None,
     host_gib: HostGib = None,
@@ -28,6 +28,7 @@ def estimate(
     Example: kvplan estimate --tp-size 8 --dp-size 8 --enable-dp-attention --kv-cache-dtype fp8_e4m3
     --context 128k --concurrency 64
     """
+    plan = plan_of(ctx)
     workload = read_workload(plan, context, concurrency)
     answer, host = make_estimate(plan, workload), None
     if plan.deployment.enable_hierarchical_cache or host_gib is not None or pod_gib is not None:

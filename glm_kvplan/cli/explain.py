@@ -6,14 +6,14 @@ import typer
 
 from glm_kvplan.answers.explain import topics
 from glm_kvplan.answers.explain.location_topic import places
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-from glm_kvplan.engines.sglang.plan import Plan
 
 
-@with_plan
+@takes(*DEPLOYMENT)
 def explain(
-    plan: Plan,
+    ctx: typer.Context,
     topic: Annotated[
         str | None,
         typer.Argument(
@@ -28,6 +28,7 @@ def explain(
 
     Example: kvplan explain where --enable-hierarchical-cache
     """
+    plan = plan_of(ctx)
     if topic is not None:
         topics.check_topic(topic)
     found = topics.ground(plan, read_workload(plan, context, concurrency))

@@ -10,10 +10,9 @@ from typing import Any
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.cli.option_groups import FlagOption
 
 _LEAST, _MOST, _NAMES = 60, 100, 32  # columns of a line at least and at most; the column of names
-_PANEL_OF = {flag.name: flag.group for flag in FLAGS}
 _EXAMPLE = "Example: "
 
 
@@ -49,8 +48,7 @@ def group_help(panels: Mapping[str, Mapping[str, str]], command: Any, ctx: typer
 
 
 def _of_engine(param: Any) -> bool:
-    panel = getattr(param, "rich_help_panel", None)
-    return panel is not None and panel == _PANEL_OF.get(param.name)
+    return isinstance(param, FlagOption)
 
 
 def _width() -> int:

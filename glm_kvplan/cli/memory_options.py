@@ -1,10 +1,10 @@
-"""The options that say what is known of a rank's memory: five, which a command takes as one `Memory`."""
+"""The options that say what is known of a rank's memory: five, the group MEMORY."""
 
 from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.options import OptionGroup
+from glm_kvplan.cli.option_groups import OptionGroup
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 
 _PANEL = "Memory of one GPU"
@@ -39,16 +39,17 @@ _Checkpoint = Annotated[
         metavar="FORMAT",
     ),
 ]
-Memory = Annotated[
-    MemoryGiven,
-    OptionGroup(
-        MemoryGiven,
-        {
-            "pre_gib": _PreGib,
-            "available_gib": _AvailableGib,
-            "weights_gib": _WeightsGib,
-            "draft_weights_gib": _DraftWeightsGib,
-            "checkpoint": _Checkpoint,
-        },
-    ),
-]
+
+
+def memory(
+    pre_gib: _PreGib = None,
+    available_gib: _AvailableGib = None,
+    weights_gib: _WeightsGib = None,
+    draft_weights_gib: _DraftWeightsGib = None,
+    checkpoint: _Checkpoint = None,
+) -> MemoryGiven:
+    """What is known of a rank's memory."""
+    return MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
+
+
+MEMORY = OptionGroup(memory)

@@ -1,18 +1,14 @@
 """The options that describe a deployment, the same on every command that needs one."""
 
-import functools
-import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
-from glm_kvplan.engines.engine import Given
-from glm_kvplan.engines.flag import Flag, read_value
+from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
+from glm_kvplan.engines.engine import Given, assumed_engine
 from glm_kvplan.engines.planner import given
-from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
@@ -73,91 +69,43 @@ Environment = Annotated[
         metavar="NAME=VALUE",
     ),
 ]
-RowLayout = Annotated[
-    str | None,
-    typer.Option(
-        "--kv-row-layout",
-        help="Token rows of a patched build: bf16, fp8_scaled, fp8_raw or fp8_padded. Default: as the backends need.",
-        rich_help_panel=DEPLOYMENT_PANEL,
-        metavar="LAYOUT",
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables (schema: docs/json.md).")]
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_SOURCES = {
-    "model": (Model, None),
-    "revision": (Revision, None),
-    "engine": (Engine, BASELINE),
-    "gpu": (GpuName, None),
-    "launch": (Launch, None),
-    "environment": (Environment, None),
-    "kv_row_layout": (RowLayout, None),
-}
+
+class _Sources(NamedTuple):
+    """What a command line says of a deployment beside the engine's flags."""
+
+    model: str | None
+    revision: str | None
+    engine: str
+    gpu: str | None
+    launch: str | None
+    environment: list[str] | None
 
 
-class OptionGroup(NamedTuple):
-    """Options that a command takes as one value, `make(**values)`: `Annotated[Value, OptionGroup(Value, {...})]`."""
+def _sources(
+    model: Model = None,
+    revision: Revision = None,
+    engine: Engine = BASELINE,
+    gpu: GpuName = None,
+    launch: Launch = None,
+    environment: Environment = None,
+) -> _Sources:
+    return _Sources(model, revision, engine, gpu, launch, environment)
 
-    make: Callable[..., Any]
-    options: Mapping[str, Any]  # annotations by name; every default is None
+
+_SOURCES = OptionGroup(_sources)
+_FLAGS = FlagGroup("flags", lambda: assumed_engine().flags)
+DEPLOYMENT = (_SOURCES, _FLAGS)  # the groups of a command that plans something
 
 
-def with_plan(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give `command(plan, ...)` the deployment options instead of its first parameter, and call it with the Plan.
+def plan_of(ctx: typer.Context) -> Plan:
+    """The Plan of a command that takes DEPLOYMENT, its notes printed to standard error.
 
     A launch command after `--` (or in `--launch FILE`) is read first; options given to kvplan itself win over it.
+    Raises InputError, RefusedError.
     """
-    return _with_options(command, build_plan)
-
-
-def with_given(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As `with_plan` for `command(given, ...)`, which resolves the deployment itself."""
-    return _with_options(command, build_given)
-
-
-def _with_options(command: Callable[..., Any], build: Callable[..., Any]) -> Callable[..., Any]:
-    takes = list(inspect.signature(command).parameters.values())[1:]
-    groups = {taken.name: group for taken in takes for group in _groups(taken.annotation)}
-    own = [parameter for taken in takes for parameter in _options(taken, groups.get(taken.name))]
-    # A command's own option wins over an engine flag of that name (--device), which a launch command can still give.
-    shared = [flag for flag in FLAGS if all(flag.name != parameter.name for parameter in own)]
-
-    @functools.wraps(command)
-    def wrapper(ctx: typer.Context, **values: Any) -> Any:
-        typed = ((flag, values.pop(flag.name)) for flag in shared)
-        flags = {flag.name: _value(flag, value) for flag, value in typed if value is not None}
-        sources = {name: values.pop(name) for name in _SOURCES}
-        for name, group in groups.items():
-            values[name] = group.make(**{option: values.pop(option) for option in group.options})
-        return command(build(ctx.obj["launch"], flags, **sources), **values)
-
-    parameters = [inspect.Parameter("ctx", _KEYWORD, annotation=typer.Context), *own]
-    parameters += [_parameter(name, annotation, default) for name, (annotation, default) in _SOURCES.items()]
-    parameters += [_parameter(flag.name, _annotation(flag)) for flag in shared]
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {}
-    return wrapper
-
-
-def _groups(annotation: Any) -> Iterator[OptionGroup]:
-    return (part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, OptionGroup))
-
-
-def _options(taken: inspect.Parameter, group: OptionGroup | None) -> list[inspect.Parameter]:
-    """The options behind one parameter of a command."""
-    if group is None:
-        return [taken.replace(kind=_KEYWORD)]
-    return [_parameter(name, annotation) for name, annotation in group.options.items()]
-
-
-def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
-    return inspect.Parameter(name, _KEYWORD, annotation=annotation, default=default)
-
-
-def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch: str | None, **sources: Any) -> Plan:
-    """The Plan of a command line, its notes printed to standard error. Raises InputError, RefusedError."""
-    made: Plan = build_given(launch_words, flags, launch=launch, **sources).plan()
+    made: Plan = given_of(ctx).plan()
     installed = installed_release()
     if installed is not None and installed != made.profile.base_release:
         print(f"kvplan: note: sglang {installed} is installed here; this is {made.profile.release}", file=sys.stderr)
@@ -166,22 +114,21 @@ def build_plan(launch_words: list[str] | None, flags: dict[str, Any], *, launch:
     return made
 
 
-def build_given(
-    launch_words: list[str] | None,
-    flags: dict[str, Any],
-    *,
-    launch: str | None,
-    environment: list[str] | None,
-    kv_row_layout: str | None,
-    **sources: Any,
-) -> Given:
-    """What a command line says of a deployment, not yet resolved. Raises InputError."""
+def given_of(ctx: typer.Context) -> Given:
+    """What such a command line says, not yet resolved. Raises InputError."""
+    asked, words = _SOURCES.of(ctx), ctx.obj["launch"]
     command = None
-    if launch_words is not None or launch is not None:
-        command = read_launch(launch_words, launch, load_profile(sources["engine"]).base_release)
-    if kv_row_layout is not None:
-        flags = {**flags, "kv_row_layout": kv_row_layout}
-    return given(flags, launch=command, environment=_switches(environment), **sources)
+    if words is not None or asked.launch is not None:
+        command = read_launch(words, asked.launch, load_profile(asked.engine).base_release)
+    return given(
+        _FLAGS.of(ctx),
+        launch=command,
+        model=asked.model,
+        revision=asked.revision,
+        gpu=asked.gpu,
+        engine=asked.engine,
+        environment=_switches(asked.environment),
+    )
 
 
 def read_launch(words: list[str] | None, path: str | None, release: str = BASELINE) -> "LaunchCommand | None":
@@ -215,31 +162,3 @@ def _switches(assignments: list[str] | None) -> dict[str, str]:
             raise InputError(f"--env {assignment!r}: write NAME=VALUE with one of {known}")
         found[name] = value
     return found
-
-
-def _value(flag: Flag, value: Any) -> Any:
-    if flag.kind in ("flag", "switch"):
-        return value
-    if flag.kind == "ints":
-        return [read_value(flag, word) for word in value.replace(",", " ").split()]
-    return read_value(flag, value)
-
-
-def _annotation(flag: Flag) -> Any:
-    names = flag.options
-    if flag.negative:
-        names = (f"{flag.options[0]}/{flag.negative[0]}", *flag.options[1:])
-    option = typer.Option(
-        *names, help=flag.help, rich_help_panel=flag.group, metavar=_metavar(flag), show_default=False
-    )
-    kind = bool if flag.kind in ("flag", "switch") else str
-    return Annotated[kind | None, option]
-
-
-def _metavar(flag: Flag) -> str | None:
-    if flag.kind in ("flag", "switch"):
-        return None
-    if flag.choices:
-        shown = "|".join(flag.choices)
-        return shown if len(shown) <= 44 else "NAME"
-    return {"int": "N", "count": "N", "ints": "N,N", "float": "X", "json": "JSON"}.get(flag.kind, "TEXT")

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
-from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.rank_pools import pools_of
 
 Context = Annotated[
@@ -23,9 +23,9 @@ PpRank = Annotated[
 ]
 
 
-@with_plan
+@takes(*DEPLOYMENT)
 def pools(
-    plan: Plan,
+    ctx: typer.Context,
     context: Context = None,
     concurrency: Concurrency = None,
     pp_rank: PpRank = None,
@@ -35,6 +35,7 @@ def pools(
 
     Example: kvplan pools --tp-size 4 --max-total-tokens 1000000 --max-mamba-cache-size 200 --max-running-requests 40
     """
+    plan = plan_of(ctx)
     pools = pools_of(plan, read_workload(plan, context, concurrency), pp_rank)
     if json:
         from glm_kvplan.show.json_text import print_json

@@ -5,17 +5,16 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
-from glm_kvplan.cli.memory_options import Memory
-from glm_kvplan.cli.options import with_plan
+from glm_kvplan.cli.memory_options import MEMORY
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, plan_of
 from glm_kvplan.cli.workload_options import Checkpoints, Concurrency, Lengths, read_demand
-from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.show.write import read_format, write_report
 
 
-@with_plan
+@takes(*DEPLOYMENT, MEMORY)
 def report(
-    plan: Plan,
+    ctx: typer.Context,
     output: Annotated[
         str, typer.Option("-o", "--output", help="File to write (- for standard output).", metavar="FILE")
     ],
@@ -31,7 +30,6 @@ def report(
     context: Lengths = None,
     concurrency: Concurrency = None,
     checkpoints: Checkpoints = 0,
-    given: Memory = MemoryGiven(),
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
 ) -> int:
@@ -41,6 +39,7 @@ def report(
 
     Example: kvplan report -o plan.html --gpu b200 --tp-size 4 --context 128k --concurrency 64
     """
+    plan, given = plan_of(ctx), MEMORY.of(ctx)
     wanted = read_format(output, format, chart, lang)
     demand = read_demand(plan, context, concurrency, checkpoints)
     from glm_kvplan.answers.pictures.picture import picture

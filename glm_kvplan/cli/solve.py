@@ -5,17 +5,16 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
-from glm_kvplan.cli.memory_options import Memory
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.memory_options import MEMORY
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import read_tokens
-from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, setup_of
+from glm_kvplan.engines.sglang.sizing.start import boot, setup_of
 
 
-@with_plan
+@takes(*DEPLOYMENT, MEMORY)
 def solve(
-    plan: Plan,
-    given: Memory = MemoryGiven(),
+    ctx: typer.Context,
     prompt: Annotated[
         str | None,
         typer.Option("--prompt", help="Longest prompt to serve. [the longest the server admits]", metavar="TOKENS"),
@@ -35,6 +34,7 @@ def solve(
 
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """
+    plan, given = plan_of(ctx), MEMORY.of(ctx)
     host = read_host(plan.deployment, host_gib, pod_gib, context)
     answer = boot(plan, given, None if prompt is None else read_tokens(plan, prompt, "--prompt"), host)
     priced = None

@@ -14,12 +14,11 @@ from glm_kvplan.answers.sweep.order import read_order
 from glm_kvplan.answers.sweep.pareto import context_axis, frontier
 from glm_kvplan.answers.sweep.points import Row, Sweep, Workload
 from glm_kvplan.cli import drop_output
-from glm_kvplan.cli.memory_options import Memory
-from glm_kvplan.cli.options import with_given
+from glm_kvplan.cli.memory_options import MEMORY
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, given_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.engines.engine import Given
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
 
@@ -28,9 +27,9 @@ _FORMATS = ("table", "csv", "jsonl", "parquet")
 _SHOWN = 40  # rows of a table
 
 
-@with_given
+@takes(*DEPLOYMENT, MEMORY)
 def sweep(
-    given: Given,
+    ctx: typer.Context,
     over: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,12 +118,12 @@ def sweep(
             metavar="TOKENS",
         ),
     ] = None,
-    memory: Memory = MemoryGiven(),
 ) -> None:
     """A deployment over any axes: what the engine sizes at every point, and why it refuses where it does.
 
     Example: kvplan sweep --gpu b200 --tp-size 4 --over mem_fraction_static=0.70..0.90:0.05 --over engine=0.5.21,0.5.23
     """
+    given, memory = given_of(ctx), MEMORY.of(ctx)
     form = _format(form, output)
     axes = [read_axis(text) for text in over or []]
     if pareto is not None:

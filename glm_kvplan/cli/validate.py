@@ -9,10 +9,10 @@ import typer
 
 from glm_kvplan.allocate.validation import Make, Validation
 from glm_kvplan.allocate.validation import validate as run
-from glm_kvplan.cli.options import Json, with_plan
+from glm_kvplan.cli.option_groups import takes
+from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
-from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_size
@@ -20,9 +20,9 @@ from glm_kvplan.units import parse_size
 _ALLOCATION = "Allocation"
 
 
-@with_plan
+@takes(*DEPLOYMENT)
 def validate(
-    plan: Plan,
+    ctx: typer.Context,
     device: Annotated[
         str,
         typer.Option(
@@ -65,6 +65,7 @@ def validate(
     Example: kvplan validate --device meta --tp-size 4 --max-total-tokens 1000000 --max-mamba-cache-size 200
     --max-running-requests 40
     """
+    plan = plan_of(ctx)
     if report is not None and (report.is_dir() or not report.parent.is_dir()):
         raise InputError(f"--report {report}: not a file in a directory that exists")
     pools = pools_of(plan, read_workload(plan, context, concurrency), pp_rank)

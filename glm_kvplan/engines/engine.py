@@ -96,7 +96,7 @@ class Engine(Protocol):
     name: str  # "sglang"
     title: str  # "SGLang"
     assumed: str  # the release where nobody names one
-    flags: Sequence[Flag]
+    flags: Sequence[Flag]  # what can be given to a plan: the engine's memory flags, and kvplan's own
     switches: Mapping[str, Variable]  # environment variables that change bytes, by name
 
     def releases(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Flag, Variable
 from glm_kvplan.engines.sglang import profile
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.plan import Plan, resolved
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class _Sglang:
     name = "sglang"
     title = "SGLang"
     assumed = profile.BASELINE
-    flags: Sequence[Flag] = FLAGS
+    flags: Sequence[Flag] = tuple(row for row in TABLE if row.role in ("flag", "ours"))
     switches: Mapping[str, Variable] = ENVIRONMENT
 
     def releases(self) -> tuple[str, ...]:

@@ -1,0 +1,120 @@
+"""Options that several commands share, as groups: what typer reads of a typed function, or of an engine's flag table.
+
+@takes(DEPLOYMENT, MEMORY)
+def solve(ctx: typer.Context, ...): memory = MEMORY.of(ctx)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, Generic, Protocol, TypeVar
+
+import typer
+from typer.core import TyperOption
+
+from glm_kvplan.engines.flag import Flag, read_value
+
+T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Group(Protocol):
+    """A group as a command sees it."""
+
+    name: str
+
+    def options(self) -> Sequence[Any]:
+        """The options, made anew or kept: a command adds them to its own."""
+
+    def read(self, values: dict[str, Any]) -> Any:
+        """What the options say, by their names."""
+
+
+def takes(*groups: Group) -> Callable[[Function], Function]:
+    """Give a command the options of these groups beside its own; an option of its own of the same name wins."""
+
+    def mark(command: Function) -> Function:
+        command.option_groups = groups  # type: ignore[attr-defined]
+        return command
+
+    return mark
+
+
+class OptionGroup(Generic[T]):
+    """The options that are the parameters of `make`, which makes one value of them."""
+
+    def __init__(self, make: Callable[..., T]) -> None:
+        self.name = f"{__name__}.{make.__name__}"
+        self._make = make
+
+    @cached_property
+    def _command(self) -> Any:
+        app = typer.Typer(add_completion=False)
+        app.command()(self._make)
+        return typer.main.get_command(app)
+
+    def options(self) -> Sequence[Any]:
+        found: Sequence[Any] = self._command.params
+        return found
+
+    def read(self, values: dict[str, Any]) -> T:
+        made: T = self._command.callback(**values)
+        return made
+
+    def of(self, ctx: typer.Context) -> T:
+        """The value in the command that runs."""
+        value: T = ctx.meta[self.name]
+        return value
+
+
+class FlagGroup:
+    """An engine's flags as options: their values are the flags that were given, typed, by the engine's names."""
+
+    def __init__(self, name: str, flags: Callable[[], Sequence[Flag]]) -> None:
+        self.name = f"{__name__}.{name}"
+        self._flags = flags
+
+    def options(self) -> Sequence[Any]:
+        return [FlagOption(flag) for flag in self._flags()]
+
+    def read(self, values: dict[str, Any]) -> dict[str, object]:
+        return {name: value for name, value in values.items() if value is not None}
+
+    def of(self, ctx: typer.Context) -> Mapping[str, object]:
+        """The flags given in the command that runs."""
+        value: Mapping[str, object] = ctx.meta[self.name]
+        return value
+
+
+class FlagOption(TyperOption):
+    """One flag of an engine as an option: spellings, help, panel and reading from its record."""
+
+    def __init__(self, flag: Flag) -> None:
+        switch = flag.kind in ("flag", "switch")
+        spelled = [*flag.options]
+        if flag.negative:
+            spelled[0] = f"{flag.options[0]}/{flag.negative[0]}"
+        choices = flag.choices
+        super().__init__(
+            param_decls=[flag.name, *spelled],
+            type=None if switch else partial(_read, flag),
+            is_flag=switch,
+            help=flag.help,
+            metavar=_metavar(flag),
+            autocompletion=None if choices is None else lambda *_: [*choices],
+            rich_help_panel=flag.group,
+        )
+
+
+def _read(flag: Flag, text: str) -> object:
+    if flag.kind == "ints":
+        return [read_value(flag, word) for word in text.replace(",", " ").split()]
+    return read_value(flag, text)
+
+
+def _metavar(flag: Flag) -> str | None:
+    if flag.kind in ("flag", "switch"):
+        return None
+    if flag.choices:
+        shown = "|".join(flag.choices)
+        return shown if len(shown) <= 44 else "NAME"
+    return {"int": "N", "count": "N", "ints": "N,N", "float": "X", "json": "JSON"}.get(flag.kind, "TEXT")
