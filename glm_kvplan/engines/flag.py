@@ -129,7 +129,7 @@ def flag(
     least = (0 if kind == "float" else 1) if least is None else least
     most = (LARGEST_NUMBER if kind == "float" else LARGEST) if most is None else most
     options = () if more.get("role") == "decided" else (option_of(name), *aliases)
-    return Flag(name, kind, default, help, options, (), words, dated, least, most)._replace(**more)
+    return Flag(name, kind, default, help, options, choices=words, dated=dated, least=least, most=most, **more)
 
 
 def _words(text: str) -> tuple[tuple[str, ...] | None, tuple[tuple[str, str, str], ...]]:
