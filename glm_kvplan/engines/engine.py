@@ -5,7 +5,7 @@ such as `0.5.21`, `vllm-0.33.0` or a profile file means. Nothing outside `engine
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +44,10 @@ class Command(Protocol):
     @property
     def flags(self) -> Mapping[str, object]:
         """Memory flags by the engine's field names, typed."""
+
+    @property
+    def checked(self) -> Mapping[str, object]:
+        """Flags that move no memory, but may keep the server from starting."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -127,6 +131,8 @@ class Given:
     environment: Mapping[str, str]
     served: str | None  # the model the launch command names
     notes: tuple[str, ...] = ()
+    # of the launch: flags that move no memory but may keep it from starting
+    checked: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def geometry(self) -> "Geometry":
@@ -151,6 +157,7 @@ class Given:
             self.environment,
             self.served,
             self.notes,
+            self.checked,
         )
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from glm_kvplan.errors import InputError
 
-Kind = Literal["int", "count", "float", "str", "json", "ints", "flag", "switch"]
-Role = Literal["flag", "ours", "named", "decided", "beside"]
+Kind = Literal["int", "count", "float", "str", "json", "data", "ints", "words", "flag", "switch", "present"]
+Role = Literal["flag", "ours", "named", "checked", "decided", "beside"]
 Printed = Literal["flag", "fact", ""]
 
 LARGEST = 1 << 48
@@ -44,8 +44,9 @@ class Flag(NamedTuple):
     """One flag of an engine: the only place that says any of this about it."""
 
     name: str  # the engine's field
-    # int, count (an int that may carry 1k = 1000 or 1Ki = 1024), float, str, json (an object), ints (one or more),
-    # flag (takes nothing: true) or switch (takes nothing; `negative` spells false)
+    # int, count (an int that may carry 1k = 1000 or 1Ki = 1024), float, str, json (an object), data (any JSON), ints
+    # or words (one or more), flag (takes nothing: true), switch (takes nothing; `negative` spells false) or present
+    # (takes a secret: kept is that it was given)
     kind: Kind
     default: object  # the engine's own while nothing is resolved
     help: str
@@ -59,6 +60,7 @@ class Flag(NamedTuple):
     since: str = ""  # first release that has it, "" for all known ones
     gone: str = ""  # first release that has it no more
     # flag: given to the engine; ours: given to kvplan alone; named: read from a launch, no flag of the memory model;
+    # checked: read from a launch for what the engine refuses, moves nothing;
     # decided: no flag, a value that rules decide; beside: takes or frees GPU memory that is not planned
     role: Role = "flag"
     moves: tuple[str, ...] = POOLS  # the weights of a rank, its pools, both, nothing
@@ -165,6 +167,7 @@ _ACCEPTED = {
     "count": "a whole number, or one with k, M, G (times 1000) or Ki, Mi, Gi (times 1024) such as 128Ki",
     "float": "a number",
     "json": "a JSON object",
+    "data": "JSON",
     "ints": "whole numbers",
 }
 
@@ -200,11 +203,13 @@ def read_value(flag: Flag, text: str, choices: tuple[str, ...] | None = None, pl
             if not math.isfinite(number):
                 raise ValueError
             return number
-        if flag.kind == "json":
+        if flag.kind in ("json", "data"):
             value = json.loads(text)
-            if not isinstance(value, dict):
+            if flag.kind == "json" and not isinstance(value, dict):
                 raise ValueError
             return value
+        if flag.kind == "present":
+            return True
         if accepted is not None and text not in accepted:
             raise ValueError
         return text
@@ -220,7 +225,9 @@ def check_value(flag: Flag, value: object) -> None:
     `True` is no number, a number is no text, and no number leaves its bounds.
     """
     kind = flag.kind
-    if kind in ("flag", "switch"):
+    if kind == "data":
+        return
+    if kind in ("flag", "switch", "present"):
         if not isinstance(value, bool):
             raise _wrong(flag, value, "true or false")
     elif kind in ("int", "count"):
@@ -237,6 +244,9 @@ def check_value(flag: Flag, value: object) -> None:
         sizes = value if isinstance(value, list | tuple) else ()
         if not sizes or not all(type(size) is int and 0 < size <= LARGEST for size in sizes):
             raise _wrong(flag, value, "whole numbers above zero")
+    elif kind == "words":
+        if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+            raise _wrong(flag, value, "words")
     elif kind == "json":
         if not isinstance(value, Mapping):
             raise _wrong(flag, value, "a JSON object")

@@ -23,6 +23,8 @@ class OptionTable(NamedTuple):
     named: Mapping[str, str]  # options that are read though they are no memory flags, and the spelling they are kept by
     beside: frozenset[str]  # options that take or free GPU memory that is not planned
     not_in_yaml: frozenset[str]
+    checked: Mapping[str, Flag]  # options that move no memory but may keep the server from starting
+    outside: Callable[[str], Flag]  # what an option outside the memory flags takes
     releases_with: Callable[[str], tuple[str, ...]]  # of an option, oldest first
 
 
@@ -31,6 +33,7 @@ class Options:
     """What option words say: memory flags by name, the engine's other options counted, the rest named."""
 
     flags: dict[str, object] = field(default_factory=dict)
+    checked: dict[str, object] = field(default_factory=dict)  # flags that move no memory but may keep it from starting
     other: dict[str, Word] = field(default_factory=dict)  # options that touch no memory, with their last value
     ignored: int = 0  # how many of those stood there
     unknown: list[str] = field(default_factory=list)
@@ -96,11 +99,7 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
         if flag is not None:
             _keep(options, flag, option, word, values, table)
         else:
-            option = table.named.get(option, option)
-            if option in options.other:
-                options.repeated.append(f"{option} is given twice; the engine takes the last ({word.place})")
-            options.other[option] = values[-1] if values else Word("", word.place)
-            options.ignored += option not in table.named
+            _keep_outside(options, table.named.get(option, option), word, values, table)
     return options
 
 
@@ -132,6 +131,27 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
         where = f"not a flag of {table.release}; {there} have it" if flag else "not a flag that touches memory"
         raise InputError(f"{word.place}: {printable(option)} is {where}")
     options.unknown.append(option)
+
+
+def _keep_outside(options: Options, option: str, word: Word, values: list[Word], table: OptionTable) -> None:
+    """Keep an option that touches no memory; its value too where a start-up check of the engine reads it."""
+    if option in options.other:
+        options.repeated.append(f"{option} is given twice; the engine takes the last ({word.place})")
+    options.other[option] = values[-1] if values else Word("", word.place)
+    options.ignored += option not in table.named
+    if any(value.undefined for value in values):
+        return
+    outside = table.outside(option)
+    read = [read_value(outside, value.text, None, value.place) for value in values]
+    row = table.checked.get(option)
+    if row is None:
+        return
+    if row.kind in ("flag", "switch"):
+        options.checked[row.name] = option in row.options
+    elif row.kind == "words":
+        options.checked[row.name] = [value.text for value in values]
+    else:
+        options.checked[row.name] = True if row.kind == "present" else read[0]
 
 
 def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Word], table: OptionTable) -> None:

@@ -51,11 +51,13 @@ def given(
     release = find_release(engine) if engine is None or isinstance(engine, str) else engine
     all_flags: dict[str, object] = {}
     switches: dict[str, str] = {}
+    checked: Mapping[str, object] = {}
     notes: list[str] = []
     served = served_revision = None
     if launch is not None:
         command: Command = release.engine.read(launch, release) if isinstance(launch, str | Sequence) else launch
         all_flags.update(command.flags)
+        checked = command.checked
         switches.update(command.environment)
         notes.extend(command.notes)
         served, served_revision = command.model, command.revision
@@ -71,4 +73,5 @@ def given(
     else:
         loaded = load_model(model, revision=revision)
     card = gpu if isinstance(gpu, Gpu) else find_gpu(ASSUMED_GPU if gpu is None else gpu)
-    return Given(loaded, release, card, gpu is None, all_flags, switches, served, (*loaded.warnings, *notes))
+    notes = [*loaded.warnings, *notes]
+    return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked)

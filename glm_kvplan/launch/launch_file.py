@@ -77,6 +77,7 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE) -> LaunchC
     return replace(
         command,
         flags={**options.flags, **command.flags},
+        checked={**options.checked, **command.checked},
         positions={**options.positions, **command.positions},
         model=model,
         revision=command.revision or revision,

@@ -28,6 +28,14 @@ _ROWS = (
              "ROCm: aiter leaves a given fraction as it is"),
     Variable("SGLANG_DSA_HIP_DISABLE_PRESHUFFLE", "switch", False,
              "ROCm: no preshuffled index, pages of one token"),
+    Variable("SGLANG_EMBEDDINGS_SPARSE_HEAD", "word", None, "set at all, it switches the overlap schedule off"),
+    Variable("SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "word", "4096",
+             "tokens a rank sends to mori at most; refusals only", moves=NOTHING),
+    Variable("SGLANG_PPLX_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "word", "128",
+             "tokens a rank sends to pplx at most; refusals only", moves=NOTHING),
+    Variable("SGLANG_DEEPEP_V2_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "word", "128",
+             "tokens a rank sends to deepep_v2 at most; refusals only", moves=NOTHING),
+    Variable("SGLANG_GRPC_PORT", "word", None, "port of the gRPC server; refusals only", moves=NOTHING),
 )
 # fmt: on
 ENVIRONMENT: Mapping[str, Variable] = {row.name: row for row in _ROWS}

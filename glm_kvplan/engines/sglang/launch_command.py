@@ -19,12 +19,14 @@ LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 class LaunchCommand:
     """One launch of the engine, read but not resolved.
 
-    `flags` are the memory flags by the engine's field names, `environment` the switches of ENVIRONMENT.
+    `flags` are the memory flags by the engine's field names, `checked` those that move no memory but can keep the
+    server from starting, `environment` the switches of ENVIRONMENT.
     `ignored` counts the engine's flags that touch no memory; `unknown` names those that the release does not have.
     `positions` says where each memory flag stood ("word 5", "line 3", "server.yaml").
     """
 
     flags: Mapping[str, object] = field(default_factory=dict)
+    checked: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     model: str | None = None
     revision: str | None = None
@@ -98,6 +100,7 @@ def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchComm
     environment = {name: _defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     return LaunchCommand(
         flags=options.flags,
+        checked=options.checked,
         environment=environment,
         model=model,
         revision=_value(options, "--revision"),

@@ -2,18 +2,20 @@
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.flag import Flag, flag
 from glm_kvplan.engines.option_words import OptionTable
 from glm_kvplan.engines.sglang.flags import FLAGS, TABLE
 from glm_kvplan.engines.sglang.profile import BASELINE
+from glm_kvplan.engines.sglang.start_flags import START_FLAGS
 from glm_kvplan.errors import InputError
 
 ENGINE_FLAGS = Path(__file__).parent / "data" / "engine_flags.json"
-_FLAGS: Mapping[str, Flag] = {option: flag for flag in FLAGS for option in (*flag.options, *flag.negative)}
+_FLAGS: Mapping[str, Flag] = {option: row for row in FLAGS for option in (*row.options, *row.negative)}
+_CHECKED: Mapping[str, Flag] = {option: row for row in START_FLAGS for option in (*row.options, *row.negative)}
 # Read, though they are no memory flags: every spelling, and the one they are kept by.
 _NAMED = {option: row.option for row in TABLE if row.role == "named" for option in row.options}
 _BESIDE = frozenset(row.option for row in TABLE if row.role == "beside")
@@ -38,15 +40,28 @@ def option_table(release: str = BASELINE) -> OptionTable:
         if not isinstance(entry, list) or release in entry[1]
     }
     no_yaml = frozenset(data["not_in_yaml"][release])
-    return OptionTable(release, takes, _FLAGS, _NAMED, _BESIDE, no_yaml, releases_with)
+    outside = partial(_outside, release=release)
+    return OptionTable(release, takes, _FLAGS, _NAMED, _BESIDE, no_yaml, _CHECKED, outside, releases_with)
 
 
 @lru_cache
 def memory_table() -> OptionTable:
     """The memory flags alone, of every release."""
     arity: dict[str, int | str] = {"flag": 0, "switch": 0, "ints": "+"}
-    takes = {option: arity.get(flag.kind, 1) for option, flag in _FLAGS.items()}
-    return OptionTable("", takes, _FLAGS, _NAMED, _BESIDE, frozenset(), releases_with)
+    takes = {option: arity.get(row.kind, 1) for option, row in _FLAGS.items()}
+    outside = partial(_outside, release="")
+    return OptionTable("", takes, _FLAGS, _NAMED, _BESIDE, frozenset(), _CHECKED, outside, releases_with)
+
+
+@lru_cache
+def _outside(option: str, release: str) -> Flag:
+    """An option outside the table of memory flags: what `release` takes for it."""
+    data = _engine_flags()
+    words = data["choices"].get(option, ())
+    if isinstance(words, dict):
+        words = words.get(release, ())
+    row = flag(option[2:], data["kinds"].get(option, "str"), None, "")
+    return row._replace(options=(option,), choices=tuple(words) or None)
 
 
 def releases_with(option: str) -> tuple[str, ...]:

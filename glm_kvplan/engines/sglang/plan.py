@@ -6,7 +6,7 @@ from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
-from glm_kvplan.engines.sglang.weight_format import WeightFormat, weight_format
+from glm_kvplan.engines.sglang.weight_format import WeightFormat, quantization_method, weight_format
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
 
 
@@ -48,15 +48,17 @@ class Plan(Given):
 
 def resolved(given: Given) -> Plan:
     """Fill in every default. Raises InputError for flags that cannot be meant, RefusedError for a refused start."""
+    stand_in = given.model.origin == BUNDLED_ORIGIN and given.served is not None
+    config = None if stand_in else given.model.config
     deployment = resolve(
-        given.flags,
+        {**given.checked, **given.flags} if given.checked else given.flags,
         geometry=given.model.geometry,
         profile=given.profile,
         gpu=given.gpu,
         environment=given.environment,
+        quantization=quantization_method(config),
     )
-    stand_in = given.model.origin == BUNDLED_ORIGIN and given.served is not None
-    stored = weight_format(given.flags, None if stand_in else given.model.config, given.served or given.model.name)
+    stored = weight_format(given.flags, config, given.served or given.model.name)
     return Plan(
         given.model,
         given.profile,
@@ -66,6 +68,7 @@ def resolved(given: Given) -> Plan:
         given.environment,
         given.served,
         given.notes,
+        given.checked,
         deployment=deployment,
         weight_format=stored,
     )

@@ -86,6 +86,8 @@ class EngineProfile:
     role_switch_with_data_parallel: bool
     # HiCache's buffer_only mode turns write_back into write_through; refused otherwise.
     hicache_buffer_write_back: bool
+    # Start-up checks (resolve/start_checks, by name) that the release does not make, separated by blanks.
+    absent_checks: str
     # Bytes of a scaled FP8 row in one layer; None: from the checkpoint's shape. Only patched builds set it.
     scaled_row_bytes: int | None = None
 

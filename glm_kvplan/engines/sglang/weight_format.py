@@ -179,6 +179,13 @@ def _of_weights(weights: object) -> str | None:
     return "fp8" if bits == 8 and kind == "float" else None
 
 
+def quantization_method(config: Mapping[str, Any] | None) -> str | None:
+    """The method that config.json names for its weights ("fp8"); None where it names none, or is not known."""
+    declared = _quantization_config(config) if config is not None else None
+    method = declared.get("quant_method") if declared is not None else None
+    return method.lower() if isinstance(method, str) else None
+
+
 def _quantization_config(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     text = config.get("text_config")
     for holder in (config, text if isinstance(text, Mapping) else {}):

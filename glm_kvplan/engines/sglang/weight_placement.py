@@ -30,7 +30,8 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
         vis_mlp=vision_width,  # the engine says tp without DP attention: the same number
         draft=deployment.speculative,
         mtp_draft=deployment.eagle,
-        vision=deployment.multimodal and not deployment.language_only,  # models/glm5_next.py:1295 at 0.5.21
+        # models/glm5_next.py:1295 at 0.5.21
+        vision=deployment.multimodal and geometry.vision is not None and not deployment.language_only,
         relaid_linear=sm100,
         relaid_experts=sm100
         and (runner == "deep_gemm" or (runner == "auto" and exchange in ("deepep", "mooncake", "nixl"))),

@@ -13,6 +13,7 @@ from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAG, FLAGS, TABLE
 from glm_kvplan.engines.sglang.option_lists import ENGINE_FLAGS
 from glm_kvplan.engines.sglang.profile import releases
+from glm_kvplan.engines.sglang.start_flags import START_FLAGS
 
 PACKAGE = Path(kv.__file__).parent
 ENGINES = json.loads(ENGINE_FLAGS.read_text(encoding="utf-8"))
@@ -50,7 +51,7 @@ def test_every_row_is_whole() -> None:
 
 
 def test_every_variable_is_read_or_the_table_says_why_not() -> None:
-    rules = "".join(text for path, text in SOURCES.items() if path.parent.name == "resolve")
+    rules = "".join(text for path, text in SOURCES.items() if "resolve" in path.parts)
     for name, variable in ENVIRONMENT.items():
         assert variable.name == name and variable.help
         assert (f'"{name}"' in rules) != bool(variable.unread), name
@@ -91,3 +92,16 @@ def test_the_table_is_the_engines_own_list(release: str) -> None:
 def test_what_is_not_planned_is_said(flags: dict[str, object]) -> None:
     said = " ".join(kv.plan(flags, gpu="h200").deployment.warnings)
     assert next(reversed(flags)).replace("_", "-") in said
+
+
+def test_flags_of_the_start_checks_are_the_engines() -> None:
+    """Kinds against the argument parser; every one is read by a check."""
+    text = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "engines/sglang/resolve").rglob("*.py"))
+    for flag in START_FLAGS:
+        takes = ENGINES["options"][flag.option]
+        takes = takes[0] if isinstance(takes, list) else takes
+        assert (takes == 0) == (flag.kind in ("flag", "switch")), flag.name
+        assert (takes in ("+", "*")) == (flag.kind == "words"), flag.name
+        kind = ENGINES["kinds"].get(flag.option, "str")
+        assert flag.kind in (kind, "flag", "switch", "words", "present"), flag.name
+        assert f"a.{flag.name}" in text or flag.unplanned, flag.name

@@ -3,6 +3,7 @@
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components import (
     compress_tail,
+    decode_ring,
     draft_kv,
     free_lists,
     hicache_staging,
@@ -27,6 +28,7 @@ COMPONENTS: tuple[Component, ...] = (
     draft_kv.COMPONENT,
     kda_state.COMPONENT,
     replay_ring.COMPONENT,
+    decode_ring.COMPONENT,
     verify_snapshot.COMPONENT,
     compress_tail.COMPONENT,
     request_table.COMPONENT,

@@ -52,8 +52,11 @@ def effective_state_slots(deployment: Deployment, sizes: PoolSizes) -> int:
 
 
 def draft_tokens(deployment: Deployment) -> int:
-    """Draft tokens that buffers are sized for: the adaptive maximum; 0 without speculation."""
-    return deployment.max_draft_tokens or 0 if deployment.speculative else 0
+    """Draft tokens that buffers are sized for: the adaptive maximum, also where a flag is left without an algorithm.
+
+    Source: speculative/spec_info.py:267-288 at 0.5.21.
+    """
+    return deployment.max_draft_tokens or 0
 
 
 def state_layers(rank: Rank) -> int:
@@ -87,6 +90,14 @@ def snapshots_allocated(deployment: Deployment) -> bool:
 def replay_ring(rank: Rank) -> bool:
     """Verification replays recorded inputs instead of keeping state snapshots."""
     return rank.deployment.enable_linear_replayssm_spec and rank.profile.replay_rings
+
+
+def decode_ring(deployment: Deployment) -> bool:
+    """Decoding keeps rings of recorded inputs of its own; the request pool of PD decode builds none.
+
+    Source: mem_cache/kv_cache_configurator.py:1160-1171 at 0.5.21.
+    """
+    return deployment.enable_linear_replayssm and not decode_pool(deployment)
 
 
 def requests_asked(rank: Rank) -> int | None:

@@ -16,8 +16,6 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
-RECORD_LENGTH = 16  # draft positions a ring holds: the default of --linear-replayssm-cache-len
-
 _SOURCE = "mem_cache/memory_pool.py:656-742 at 0.5.21"
 _LETTERS = ("d", "k", "g", "rawv", "rawk", "beta")
 
@@ -29,7 +27,7 @@ def layer_bytes(rank: Rank) -> int:
     """Bytes of one slot's rings in one KDA layer: d, k, raw v, raw k in the conv dtype, gate and beta in fp32."""
     geometry, deployment, _, _ = rank
     head = 4 * geometry.linear_head_dim * DTYPE_BYTES[deployment.mamba_conv_dtype] + 4 + geometry.linear_head_dim * 4
-    return geometry.linear_num_heads // deployment.linear_attn_tp_size * RECORD_LENGTH * head
+    return geometry.linear_num_heads // deployment.linear_attn_tp_size * deployment.linear_replayssm_cache_len * head
 
 
 def charge(rank: Rank) -> int:
@@ -45,6 +43,7 @@ def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
     terms = (
         ("kda_layers", layers),
         ("linear_heads", geometry.linear_num_heads // deployment.linear_attn_tp_size),
+        ("records", deployment.linear_replayssm_cache_len),
         ("linear_head_dim", geometry.linear_head_dim),
         ("conv_bytes", DTYPE_BYTES[deployment.mamba_conv_dtype]),
     )
@@ -65,7 +64,7 @@ def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
         return ()
     _, (heads, values, keys) = kda_state.state_shapes(rank)
     slots = pool_units.effective_state_slots(rank.deployment, sizes) + 1
-    ring = (pool_units.state_layers(rank), slots, heads, RECORD_LENGTH)
+    ring = (pool_units.state_layers(rank), slots, heads, rank.deployment.linear_replayssm_cache_len)
     narrow, wide = rank.deployment.mamba_conv_dtype, "float32"
     kinds = (
         (narrow, (*ring, values)),
@@ -115,5 +114,5 @@ COMPONENT = Component(
 )
 
 _ACCOUNT = COMPONENT.account(
-    "kda_layers * linear_heads * 16 * (4 * linear_head_dim * conv_bytes + 4 + linear_head_dim * 4)", _SOURCE
+    "kda_layers * linear_heads * records * (4 * linear_head_dim * conv_bytes + 4 + linear_head_dim * 4)", _SOURCE
 )

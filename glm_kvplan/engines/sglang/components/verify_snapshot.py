@@ -80,11 +80,13 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
         return
     layer, rows = kda_state.layer_bytes(rank), sizes.running_requests + 1
     yield Part("draft layer snapshots", (layers - linear) * rows * most * layer, _SLAB_REASON, SLAB)
-    yield Part(
-        "adaptive draft extra",
-        linear * rows * (most - drafts) * layer,
-        "buffers fit the adaptive maximum, the charge is for the starting draft length",
-    )
+    extra = linear * rows * (most - drafts) * layer
+    if deployment.speculative:
+        reason = "buffers fit the adaptive maximum, the charge is for the starting draft length"
+        yield Part("adaptive draft extra", extra, reason)
+    else:
+        reason = "draft tokens without an algorithm: allocated, neither used nor charged"
+        yield Part("stray draft snapshots", extra, reason)
     yield Part(
         "PD decode snapshot rows",
         layers * pool_units.prealloc_requests(deployment) * most * layer,

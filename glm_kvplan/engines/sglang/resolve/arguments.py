@@ -10,6 +10,7 @@ from glm_kvplan.engines.sglang.environment import megabytes as megabytes
 from glm_kvplan.engines.sglang.environment import switched_on as switched_on
 from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.profile import EngineProfile
+from glm_kvplan.engines.sglang.start_flags import START_FLAGS
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.model.geometry import Geometry
@@ -24,6 +25,7 @@ class Site(NamedTuple):
     profile: EngineProfile
     gpu: Gpu
     environment: Mapping[str, str]
+    quantization: str | None = None  # the method the checkpoint's config.json names; None where it is not known
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -48,6 +50,7 @@ class Arguments:
     moe_dense_tp_size: int | None
     moe_a2a_backend: str
     moe_runner_backend: str
+    enable_waterfill: bool
     enable_dp_lm_head: bool
     nnodes: int
     replicas: int
@@ -105,6 +108,8 @@ class Arguments:
     speculative_draft_model_path: str | None
     speculative_draft_model_quantization: str | None
     speculative_draft_kv_cache_dtype: str | None
+    speculative_draft_attention_backend: str | None
+    speculative_draft_window_size: int | None
     speculative_dflash_block_size: int | None
     speculative_dspark_block_size: int | None
     enable_multi_layer_eagle: bool
@@ -188,7 +193,7 @@ DEFAULTS: dict[str, Any] = {
     **{"prefill_graph_chosen": False, "prefill_graph_max_bs_chosen": False},
     **{"undivided_chunk_size": 0, "reserved_mib": 0.0},
 }
-_ACCEPTED = {flag.name: flag for flag in TABLE if flag.role in ("flag", "ours")}
+_ACCEPTED = {flag.name: flag for flag in (*TABLE, *START_FLAGS) if flag.role in ("flag", "ours", "checked")}
 
 
 def read_arguments(flags: Mapping[str, object]) -> Arguments:

@@ -3,6 +3,7 @@
 from glm_kvplan.engines.sglang.profile import page_size
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, KvLayout, Reason, Site, switched_on
 from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.model.geometry import QUANT_BLOCK
 
 _CONTEXT = Reason("max_position_embeddings of the checkpoint", "configs/model_config.py:1109-1141 at 0.5.21")
 _DSA = Reason("the model's own sparse attention", "arg_groups/model_overrides/deepseek_v2.py:80-82 at 0.5.21")
@@ -73,6 +74,16 @@ def attention_backend(a: Arguments, site: Site) -> None:
     ):
         a.warnings.append(
             "--attention-backend: this model's sparse attention is dsa; pool sizes do not depend on the name"
+        )
+
+
+def check_index(site: Site) -> None:
+    """The index pool takes keys of one width (mem_cache/memory_pool.py:4924 at 0.5.21)."""
+    if site.geometry.index_head_dim != QUANT_BLOCK:
+        raise RefusedError(
+            f"the index pool takes keys of {QUANT_BLOCK} elements, the checkpoint's have "
+            f"{site.geometry.index_head_dim} (index_head_dim)",
+            "mem_cache/memory_pool.py:4924 at 0.5.21",
         )
 
 

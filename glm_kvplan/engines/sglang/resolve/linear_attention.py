@@ -11,6 +11,10 @@ _NO_BUFFER = Reason("no overlap and pages of one token, or other KDA kernels tha
 _NO_RADIX = Reason("stays unresolved: without the radix cache nothing is tracked", _STRATEGY)
 _NO_OVERLAP = Reason("no_buffer runs without the overlap scheduler", _STRATEGY)
 
+_SPARSE_HEAD = Reason(
+    "SGLANG_EMBEDDINGS_SPARSE_HEAD is set: no overlap schedule", "arg_groups/model_hook.py:694 at 0.5.21"
+)
+
 _STATE_FLAG = Reason(
     "--mamba-ssm-dtype, handed on as SGLANG_MAMBA_SSM_DTYPE", "arg_groups/serving_hook.py:398-399 at 0.5.21"
 )
@@ -49,6 +53,13 @@ def radix_strategy(a: Arguments, site: Site) -> None:
         _check_no_buffer(a, page)
     else:
         _check_extra_buffer(a, page)
+
+
+def sparse_head_overlap(a: Arguments, site: Site) -> None:
+    """A sparse embedding head switches overlap off, after the state strategy was chosen; any value counts."""
+    if "SGLANG_EMBEDDINGS_SPARSE_HEAD" in site.environment and not a.disable_overlap_schedule:
+        a.disable_overlap_schedule = True
+        a.because["disable_overlap_schedule"] = _SPARSE_HEAD
 
 
 def _check_no_buffer(a: Arguments, page: int) -> None:
@@ -127,7 +138,6 @@ def _check_replay(a: Arguments, decode: str) -> None:
         )
     if a.disaggregation_mode != "null":
         raise RefusedError("--enable-linear-replayssm does not run under PD disaggregation", source)
-    a.warnings.append("--enable-linear-replayssm: its decode rings are not among the ledgers below")
 
 
 def _check_replay_verify(a: Arguments, decode: str) -> None:
@@ -140,11 +150,35 @@ def _check_replay_verify(a: Arguments, decode: str) -> None:
         raise RefusedError("--enable-linear-replayssm-spec: a PD prefill server never verifies drafts", source)
     if a.enable_linear_replayssm:
         raise RefusedError("--enable-linear-replayssm-spec and --enable-linear-replayssm exclude each other", source)
-    if a.linear_replayssm_cache_len != 16:
-        a.warnings.append("--linear-replayssm-cache-len: the rings below are counted with the default of 16 records")
     if a.mamba_ssm_dtype is None:
         a.mamba_ssm_dtype = "float32"
         a.because["mamba_ssm_dtype"] = _STATE_REPLAY
+
+
+def check_ring(a: Arguments, site: Site) -> None:
+    """The ring's length against the drafts it must hold, once both are known.
+
+    Source: mem_cache/memory_pool.py:713-725, mem_cache/kv_cache_configurator.py:1127-1136 at 0.5.21.
+    """
+    if not a.enable_linear_replayssm_spec:
+        return
+    if not site.profile.replay_rings:
+        if a.speculative_algorithm in ("DFLASH", "DSPARK"):
+            raise RefusedError(
+                f"--enable-linear-replayssm-spec does not run with {a.speculative_algorithm} in this release",
+                "mem_cache/kv_cache_configurator.py:1118 at 0.5.20",
+            )
+        return
+    records, drafts = a.linear_replayssm_cache_len, a.max_draft_tokens or 0
+    source = "mem_cache/memory_pool.py:713-725 at 0.5.21"
+    if records & (records - 1):
+        raise RefusedError(f"--linear-replayssm-cache-len {records} is no power of two", source)
+    if records < 2 * drafts:
+        raise RefusedError(
+            f"--enable-linear-replayssm-spec: a ring of {records} records is under twice the {drafts} draft tokens; "
+            "raise --linear-replayssm-cache-len or lower --speculative-num-draft-tokens",
+            source,
+        )
 
 
 def checkpoints(a: Arguments, site: Site) -> None:

@@ -98,7 +98,7 @@ def breakable_prefill_batch(a: Arguments, site: Site) -> None:
 
 def multimodality(a: Arguments, site: Site) -> None:
     """Whether the server keeps the vision tower, and what --language-only and its sibling mean for this model."""
-    a.multimodal = site.geometry.vision is not None and a.enable_multimodal is not False
+    a.multimodal = a.enable_multimodal is not False  # the architecture says so, with a vision tower or without
     if a.language_model_only:
         raise RefusedError(
             "--language-model-only does not support this architecture; use --language-only",

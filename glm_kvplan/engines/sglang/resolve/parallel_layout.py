@@ -23,6 +23,8 @@ _CONTEXT_WIDTH = Reason(
 _ALL_EXPERTS = Reason(
     "{a.moe_a2a_backend} spreads the experts over the whole TP group", "arg_groups/overrides.py:1539-1548 at 0.5.21"
 )
+_MEGAMOE = Reason("--moe-runner-backend megamoe is an exchange", "arg_groups/mega_moe_hook.py:198-216 at 0.5.21")
+_WATERFILL = Reason("--enable-waterfill balances over deepep or megamoe", "arg_groups/overrides.py:1520-1535 at 0.5.21")
 _ZIGZAG = Reason("zigzag prefill CP needs deepep", "arg_groups/model_overrides/deepseek_v2.py:91-98 at 0.5.21")
 _CHUNK = Reason(
     "{a.undivided_chunk_size} divided by {a.attn_dp_size} attention groups",
@@ -58,6 +60,13 @@ def attention_groups(a: Arguments, site: Site) -> None:
             a.attn_dp_size = a.dp_size
             a.because["attn_dp_size"] = _GROUPS
         a.replicas = 1 if a.enable_dp_attention else a.dp_size
+
+
+def expert_exchange(a: Arguments, site: Site) -> None:
+    """The expert kernels named megamoe are an expert exchange, before anything reads either."""
+    if a.moe_runner_backend == "megamoe":
+        a.moe_runner_backend, a.moe_a2a_backend = "auto", "megamoe"
+        a.because["moe_a2a_backend"] = _MEGAMOE
 
 
 def decode_context_parallel(a: Arguments, site: Site) -> None:
@@ -209,11 +218,17 @@ def _role_shares(a: Arguments, site: Site) -> bool:
 
 def expert_ranks(a: Arguments, site: Site) -> None:
     """Expert parallelism: an all-to-all backend spans the TP group whatever --ep-size says."""
+    if a.enable_waterfill and a.moe_a2a_backend not in ("deepep", "megamoe"):
+        a.moe_a2a_backend = "deepep"
+        a.because["moe_a2a_backend"] = _WATERFILL
     if a.moe_a2a_backend in _EXPERT_SPANNING:
         a.ep_size = a.tp_size
         a.because["ep_size"] = _ALL_EXPERTS
     if a.tp_size % (a.ep_size * a.moe_dp_size):
-        raise InputError(f"--ep-size {a.ep_size}: --tp-size {a.tp_size} does not divide by it")
+        raise RefusedError(
+            f"--ep-size {a.ep_size}: --tp-size {a.tp_size} does not divide by it",
+            "distributed/parallel_state.py:2855 at 0.5.21",
+        )
 
 
 def pipeline_overlap(a: Arguments, site: Site) -> None:

@@ -11,6 +11,7 @@ from glm_kvplan.engines.sglang.resolve import linear_attention as state
 from glm_kvplan.engines.sglang.resolve import memory_fraction as memory
 from glm_kvplan.engines.sglang.resolve import parallel_layout as parallel
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site, read_arguments
+from glm_kvplan.engines.sglang.resolve.start_checks import start_checks
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.model.geometry import Geometry
@@ -25,20 +26,23 @@ def resolve(
     profile: EngineProfile,
     gpu: Gpu,
     environment: Mapping[str, str] = _NO_ENVIRONMENT,
+    quantization: str | None = None,
 ) -> Deployment:
     """The deployment that `flags` become on `gpu` under the release of `profile`.
 
     `flags` holds what the user gave, under the engine's field names and already typed (None is "not given");
-    `environment` the SGLANG_* switches beside it. The order of the calls below is the engine's own
+    `environment` the SGLANG_* switches beside it, `quantization` the method that the checkpoint's config.json names
+    (None where it is not known). The order of the calls below is the engine's own
     (arg_groups/pipeline.py:22-342 at 0.5.21): what a rule reads is what had been decided by then, no more.
 
     Raises RefusedError where the engine would not start, InputError for values that cannot be meant.
     """
     a = read_arguments(flags)
-    site = Site(geometry, profile, gpu, environment)
+    site = Site(geometry, profile, gpu, environment, quantization)
     _known_to_release(a, site)
 
     parallel.attention_groups(a, site)
+    parallel.expert_exchange(a, site)
     hicache.ratio(a, site)
     memory.multimodality(a, site)
     roles.role(a, site)
@@ -49,12 +53,14 @@ def resolve(
 
     attention.context_length(a, site)
     attention.attention_backend(a, site)
+    attention.check_index(site)
     attention.page(a, site)
     parallel.context_parallel(a, site)
     graphs.context_parallel_graph(a, site)
     attention.kv_dtype(a, site)
     attention.sparse_backends(a, site)
     state.radix_strategy(a, site)
+    state.sparse_head_overlap(a, site)
 
     memory.aiter_workspace(a, site)
     state.checkpoints(a, site)
@@ -67,6 +73,7 @@ def resolve(
     parallel.expert_ranks(a, site)
     parallel.pipeline_overlap(a, site)
     speculation.speculation(a, site)
+    state.check_ring(a, site)
 
     memory.multimodal_reserve(a, site)
     state.state_dtypes(a, site)
@@ -78,6 +85,7 @@ def resolve(
     memory.check_chunk(a, site)
     memory.check_fraction(a, site)
     attention.row_layout(a, site)
+    start_checks(a, site)
     if a.disaggregation_decode_extra_slots is None:
         a.disaggregation_decode_extra_slots = 0
     return Deployment.of(a, site)

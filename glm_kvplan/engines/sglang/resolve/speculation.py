@@ -13,6 +13,7 @@ _ADAPTIVE_OFF = Reason(
     "needs EAGLE or EAGLE3 with top-k 1, without attention DP", "speculative/adaptive_spec_params.py:55-93 at 0.5.21"
 )
 _LARGEST = Reason("room for the largest adaptive candidate, 7 steps", "speculative/spec_info.py:267-288 at 0.5.21")
+_STRAY = Reason("given without an algorithm: buffers are sized by it", "speculative/spec_info.py:267-288 at 0.5.21")
 _BLOCK = Reason("the block the draft model verifies at once", f"{_HOOK}:330-385 at 0.5.21")
 _ONE = Reason("block drafts take one step of one branch", f"{_HOOK}:297-325 at 0.5.21")
 
@@ -30,6 +31,7 @@ def speculation(a: Arguments, site: Site) -> None:
     Source: arg_groups/speculative_hook.py:119-240, 961-1170, 1262-1349 at 0.5.21.
     """
     if a.speculative_algorithm is None:
+        _stray_drafts(a)
         return
     name = a.speculative_algorithm.upper()
     if name == "NEXTN":
@@ -61,6 +63,22 @@ def speculation(a: Arguments, site: Site) -> None:
             f"--speculative-algorithm {name}: a draft model of its own keeps pools and weights that are not modelled; "
             "the draft figures below are those of the checkpoint's own draft layer"
         )
+
+
+def _stray_drafts(a: Arguments) -> None:
+    """Draft tokens without an algorithm size buffers all the same, although nothing speculates.
+
+    Source: speculative/spec_info.py:267-288, mem_cache/kv_cache_configurator.py:1140-1156 at 0.5.21.
+    """
+    drafts = a.speculative_num_draft_tokens
+    if drafts is None:
+        return
+    a.max_draft_tokens = max(_CANDIDATES) + 1 if a.speculative_adaptive else drafts
+    a.because["max_draft_tokens"] = _STRAY
+    a.warnings.append(
+        f"--speculative-num-draft-tokens {drafts} without --speculative-algorithm: nothing speculates, yet the engine "
+        "allocates verify snapshots for it that no budget pays for; leave it out"
+    )
 
 
 def _adaptive(a: Arguments) -> None:

@@ -55,8 +55,10 @@ def _hisparse(a: Arguments, site: Site) -> None:
         allowed = _HISPARSE_BACKENDS[a.kv_cache_dtype]
     if a.dsa_prefill_backend not in allowed or a.dsa_decode_backend not in allowed:
         raise RefusedError(f"--enable-hisparse takes the sparse backends {', '.join(allowed)} here", source)
-    a.warnings.append(
-        "--enable-hisparse: the engine does not wire its host pool for this model; the numbers are those without it"
+    raise RefusedError(
+        "--enable-hisparse: the engine builds no HiSparse pool for this hybrid model, and its allocator fails "
+        "without one",
+        "mem_cache/kv_cache_configurator.py:1860-1959, 2097 at 0.5.21",
     )
 
 

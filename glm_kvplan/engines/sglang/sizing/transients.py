@@ -145,7 +145,7 @@ def transients(
     note = "grows with the chunk; the engine's own heuristic allows four times as much"
     items.append(Transient("activations", activations, note, "estimated", "warm-up of a public TP4 server"))
     left = free_bytes - graphs - activations
-    if deployment.multimodal:
+    if deployment.multimodal and rank.geometry.vision is not None:
         images = deployment.mm_reserve_mib * MIB
         note = "the engine's reserve for image features; the encoder's own work on large images is not in it"
         source = "mem_cache/kv_cache_configurator.py:166 at 0.5.21"

@@ -1,0 +1,87 @@
+"""One start-up check of the engine that no memory rule makes: when it refuses, and why."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from glm_kvplan.engines.sglang.environment import switched_on
+from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
+from glm_kvplan.engines.sglang.start_flags import START_FLAG
+from glm_kvplan.errors import RefusedError
+
+
+class Launch:
+    """A resolved launch as the checks read it: `launch.tp_size`, or any flag of START_FLAGS, given or by default."""
+
+    __slots__ = ("_arguments", "site")
+
+    def __init__(self, arguments: Arguments, site: Site) -> None:
+        self._arguments = arguments
+        self.site = site
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(self._arguments, name):
+            return getattr(self._arguments, name)
+        return self._arguments.given.get(name, START_FLAG[name].default)
+
+    @property
+    def hopper(self) -> bool:
+        return self.site.gpu.vendor == "cuda" and self.site.gpu.capability[0] == 9
+
+    @property
+    def sm120(self) -> bool:
+        return self.site.gpu.vendor == "cuda" and self.site.gpu.capability[0] == 12
+
+    @property
+    def engine_quantization(self) -> str | None:
+        """The method the engine runs its kernels by: the flag's, or on data-centre Blackwell the checkpoint's."""
+        asked = self._arguments.given.get("quantization")
+        if asked is not None:
+            return None if asked == "unquant" else str(asked)
+        return self.site.quantization if self.site.gpu.sm100 else None
+
+    @property
+    def expert_runner(self) -> str:
+        """The expert kernels after the engine's own choice."""
+        named = self.moe_runner_backend
+        if named != "auto":
+            return str(named)
+        if self.engine_quantization == "nvfp4_online":
+            return "flashinfer_trtllm"
+        return "flashinfer_cutlass" if self.engine_quantization == "modelopt_fp4" and self.sm120 else "auto"
+
+    @property
+    def attention(self) -> tuple[str, str]:
+        """The attention kernels of prefill and of decode."""
+        base = self.attention_backend
+        return self.prefill_attention_backend or base, self.decode_attention_backend or base
+
+    @property
+    def explicit_attention(self) -> tuple[str | None, str | None, str | None]:
+        """The three names of attention kernels, as far as they are resolved."""
+        return self.attention_backend, self.prefill_attention_backend, self.decode_attention_backend
+
+    def switch(self, name: str) -> bool:
+        """An on/off variable of the environment."""
+        return switched_on(self.site.environment, name)
+
+    def number(self, name: str, default: int) -> int:
+        """A number of the environment; the engine's default where the text is none."""
+        text = self.site.environment.get(name, "")
+        return int(text) if text.strip().lstrip("-").isdecimal() else default
+
+
+class Check(NamedTuple):
+    """One check. `name` is what a profile's `absent_checks` says of a release that does not make it."""
+
+    name: str
+    refuses: Callable[[Launch], bool]
+    reason: str  # in our words; {a} is the launch
+    source: str
+
+
+def refuse(checks: Iterable[Check], launch: Launch) -> None:
+    """Raise RefusedError for the first check that the release makes and the launch fails."""
+    absent = launch.site.profile.absent_checks.split()
+    for check in checks:
+        if check.name not in absent and check.refuses(launch):
+            raise RefusedError(check.reason.format(a=launch), check.source)

@@ -1,0 +1,277 @@
+"""Start-up checks of attention kernels, quantization and plug-ins against the card and the checkpoint."""
+
+from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
+
+_OVERRIDES = "arg_groups/overrides.py"
+_ATTENTION = "arg_groups/attention_hook.py"
+_PAGES = f"{_OVERRIDES}:1045-1125 at 0.5.22, mem_cache/memory_pool.py:5243"
+# Kernels that set their own page, by the position (base, prefill, decode) in which they do, and kernels of any.
+_PAGED = {
+    "flashmla": (0, 2),
+    "trtllm_mla": (0, 2),
+    "tokenspeed_mla": (0, 2),
+    "cutedsl_mla": (0, 1, 2),
+    "trtllm_mha": (0, 1, 2),
+    "hpc_ops": (0, 1, 2),
+}
+_DETERMINISTIC = ("ascend", "fa3", "fa4", "triton")
+# --quantization that a checkpoint of this method takes beside its own.
+_COMPATIBLE = {
+    "fp8": ("modelopt_fp4", "nvfp4_online", "quark_mxfp4", "humming", "unquant"),
+    "modelopt": ("modelopt_fp8", "modelopt_fp4", "modelopt_mixed", "petit_nvfp4", "quark_mxfp4", "humming", "unquant"),
+}
+
+
+def _own_page(a: Launch) -> str | None:
+    """The kernel that changes the page this model needs, where it groups index keys."""
+    names = a.explicit_attention
+    for kernel, positions in _PAGED.items():
+        if any(names[position] == kernel for position in positions):
+            return kernel
+    if a.speculative_draft_attention_backend == "trtllm_mha":
+        return "trtllm_mha"
+    return "intel_xpu" if "intel_xpu" in a.attention else None
+
+
+def _mla(a: Launch, kernel: str) -> bool:
+    return kernel in (a.attention_backend, a.decode_attention_backend)
+
+
+def _deterministic(a: Launch) -> bool:
+    return bool(a.enable_deterministic_inference) or a.rl_on_policy_target is not None
+
+
+def _rejection(a: Launch) -> bool:
+    if not a.speculative_use_rejection_sampling or a.speculative_algorithm is None:
+        return False
+    thresholds = (a.speculative_accept_threshold_single, a.speculative_accept_threshold_acc)
+    return (
+        a.speculative_algorithm not in ("EAGLE", "EAGLE3") or a.speculative_eagle_topk != 1 or thresholds != (1.0, 1.0)
+    )
+
+
+def _other_quantization(a: Launch) -> bool:
+    stored = a.site.quantization
+    asked = a.quantization
+    return asked is not None and stored in _COMPATIBLE and asked not in (stored, *_COMPATIBLE[stored])
+
+
+CHECKS = (
+    Check(
+        "kernel_page",
+        lambda a: (
+            a.site.profile.page_size_times_index_kpool and a.site.geometry.index_kpool > 1 and _own_page(a) is not None
+        ),
+        "attention kernels with a page of their own (flashmla, trtllm_mla, trtllm_mha, cutedsl_mla, tokenspeed_mla, "
+        "hpc_ops, intel_xpu) end in the pool's assertion: this model needs pages of {a.page_size} tokens",
+        _PAGES,
+    ),
+    Check(
+        "trtllm_mla",
+        lambda a: (
+            _mla(a, "trtllm_mla") and (not a.site.gpu.blackwell or a.kv_cache_dtype not in ("fp8_e4m3", "bf16", "auto"))
+        ),
+        "the trtllm_mla attention kernels need a Blackwell GPU and FP8 rows",
+        f"{_OVERRIDES}:1142 at 0.5.21",
+    ),
+    Check(
+        "tokenspeed_mla",
+        lambda a: _mla(a, "tokenspeed_mla") and (not a.site.gpu.blackwell or a.kv_cache_dtype != "fp8_e4m3"),
+        "the tokenspeed_mla attention kernels need a Blackwell GPU and FP8 rows",
+        f"{_OVERRIDES}:1154-1158 at 0.5.21",
+    ),
+    Check(
+        "cutedsl_mla",
+        lambda a: (
+            "cutedsl_mla" in a.explicit_attention
+            and (a.prefill_attention_backend == "cutedsl_mla" or not a.site.gpu.sm100)
+        ),
+        "the cutedsl_mla attention kernels decode only, on data-centre Blackwell GPUs",
+        f"{_OVERRIDES}:1185-1189 at 0.5.21",
+    ),
+    Check(
+        "trtllm_mha",
+        lambda a: "trtllm_mha" in a.attention and not (a.hopper or a.site.gpu.sm100 or a.sm120),
+        "the trtllm_mha attention kernels need a Hopper or Blackwell GPU",
+        f"{_ATTENTION}:134-156 at 0.5.21",
+    ),
+    Check(
+        "trtllm_mha_fp8",
+        lambda a: a.attention[0] == "trtllm_mha" and a.sm120 and a.kv_cache_dtype == "fp8_e4m3",
+        "the trtllm_mha prefill kernels read no FP8 rows on this GPU",
+        f"{_ATTENTION}:149 at 0.5.21",
+    ),
+    Check(
+        "trtllm_mha_context",
+        lambda a: a.attention[0] == "trtllm_mha" and not a.site.gpu.sm100 and a.attn_cp_size > 1,
+        "prefill context parallelism with trtllm_mha needs a data-centre Blackwell GPU",
+        f"{_ATTENTION}:164 at 0.5.21",
+    ),
+    Check(
+        "flex_attention",
+        lambda a: a.attention_backend == "flex_attention" and a.speculative_algorithm is not None,
+        "flex_attention does not run with speculation",
+        f"{_ATTENTION}:92 at 0.5.21",
+    ),
+    Check(
+        "no_buffer_trtllm",
+        lambda a: (
+            not a.disable_radix_cache
+            and a.mamba_radix_cache_strategy == "no_buffer"
+            and a.attention_backend == "trtllm_mha"
+        ),
+        "the no_buffer state strategy does not run with trtllm_mha",
+        "arg_groups/mamba_hook.py:150 at 0.5.21",
+    ),
+    Check(
+        "deterministic",
+        lambda a: _deterministic(a) and a.attention_backend not in (None, *_DETERMINISTIC),
+        "deterministic inference takes the attention kernels fa3, fa4 or triton here, not {a.attention_backend}",
+        f"{_OVERRIDES}:1041, {_ATTENTION}:556 at 0.5.21",
+    ),
+    Check(
+        "deterministic_fa4",
+        lambda a: _deterministic(a) and a.attention_backend == "fa4" and not a.site.gpu.sm100,
+        "deterministic inference with fa4 needs a data-centre Blackwell GPU",
+        f"{_ATTENTION}:560 at 0.5.21",
+    ),
+    Check(
+        "item_scoring",
+        lambda a: bool(a.enable_mis) and a.attention != ("flashinfer", "flashinfer"),
+        "--enable-mis needs the flashinfer attention kernels",
+        f"{_ATTENTION}:484 at 0.5.21",
+    ),
+    Check(
+        "dequantized_prefill",
+        lambda a: a.prefill_kv_cache_dequant_dtype != "auto",
+        "--prefill-kv-cache-dequant-dtype goes with NVFP4 token rows, which this model does not take",
+        "arg_groups/kv_cache_hook.py:41 at 0.5.21",
+    ),
+    Check(
+        "quantization",
+        _other_quantization,
+        "--quantization {a.quantization}: the checkpoint says {a.site.quantization} in its config.json",
+        "configs/model_config.py:1952 at 0.5.21",
+    ),
+    Check(
+        "nvfp4_online",
+        lambda a: a.quantization == "nvfp4_online" and not a.site.gpu.sm100,
+        "--quantization nvfp4_online needs a data-centre Blackwell GPU",
+        f"{_OVERRIDES}:1393 at 0.5.21",
+    ),
+    Check(
+        "nvfp4_online_runner",
+        lambda a: (
+            a.quantization == "nvfp4_online"
+            and a.moe_runner_backend
+            not in ("auto", "flashinfer_trtllm", "flashinfer_trtllm_routed", "flashinfer_cutedsl")
+        ),
+        "--quantization nvfp4_online takes the flashinfer_trtllm or flashinfer_cutedsl expert kernels",
+        f"{_OVERRIDES}:1404 at 0.5.21",
+    ),
+    Check(
+        "cutlass_runner",
+        lambda a: (
+            a.moe_runner_backend == "flashinfer_cutlass"
+            and a.engine_quantization not in ("modelopt_fp4", "modelopt_fp8", "modelopt_mixed", None)
+        ),
+        "--moe-runner-backend flashinfer_cutlass runs ModelOpt or BF16 experts, not {a.engine_quantization}",
+        "arg_groups/moe_hook.py:49 at 0.5.21",
+    ),
+    Check(
+        "cutedsl_runner",
+        lambda a: (
+            a.moe_runner_backend == "flashinfer_cutedsl"
+            and a.engine_quantization not in ("modelopt_fp4", "modelopt_mixed", "nvfp4_online")
+        ),
+        "--moe-runner-backend flashinfer_cutedsl runs NVFP4 experts only (--quantization modelopt_fp4)",
+        "arg_groups/moe_hook.py:64 at 0.5.21",
+    ),
+    Check(
+        "rejection_sampling",
+        _rejection,
+        "--speculative-use-rejection-sampling: EAGLE with top-k 1 and without accept thresholds only",
+        "arg_groups/speculative_hook.py:1103-1116 at 0.5.21",
+    ),
+    Check(
+        "block_verification",
+        lambda a: (
+            bool(a.speculative_use_block_verification)
+            and a.speculative_algorithm not in ("EAGLE", "EAGLE3", "DFLASH", "DSPARK")
+        ),
+        "--speculative-use-block-verification needs EAGLE, EAGLE3, DFLASH or DSPARK speculation",
+        "arg_groups/speculative_hook.py:163 at 0.5.22",
+    ),
+    Check(
+        "context_decode",
+        lambda a: bool(a.enable_cp_decode_attn_tp),
+        "--enable-cp-decode-attn-tp is for other models",
+        "arg_groups/model_hook.py:190 at 0.5.21",
+    ),
+    Check(
+        "layer_split",
+        lambda a: (
+            bool(a.enable_dsa_cache_layer_split)
+            and (
+                a.disaggregation_mode != "prefill"
+                or not a.enable_prefill_cp
+                or a.cp_strategy != "interleave"
+                or a.disaggregation_transfer_backend not in ("mooncake", "mooncake_tcp")
+                or a.pp_size > 1
+            )
+        ),
+        "--enable-dsa-cache-layer-split: on a PD prefill server with prefill CP (interleave) and mooncake only",
+        "arg_groups/model_hook.py:330-372 at 0.5.21",
+    ),
+    Check(
+        "lm_head_exchange",
+        lambda a: (
+            bool(a.enable_tp_lm_head_all_to_all)
+            and (a.attn_dp_size == 1 or a.enable_dp_lm_head or a.attn_dp_size != a.tp_size or a.attn_cp_size > 1)
+        ),
+        "--enable-tp-lm-head-all-to-all needs as many attention groups as GPUs, without --enable-dp-lm-head and CP",
+        f"{_OVERRIDES}:1369-1380 at 0.5.21",
+    ),
+    Check(
+        "decode_context",
+        lambda a: a.dcp_size == 1 and (a.dcp_comm_backend in ("a2a", "fi_a2a") or bool(a.dcp_replicate_q_proj)),
+        "--dcp-comm-backend and --dcp-replicate-q-proj need --dcp-size above 1",
+        "arg_groups/parallel_hook.py:202-217 at 0.5.21",
+    ),
+    Check(
+        "mamba_backend",
+        lambda a: a.mamba_backend == "flashinfer",
+        "--mamba-backend flashinfer: this model's states are KDA's, and the kernels are not in the engine's images",
+        "arg_groups/mamba_hook.py:69 at 0.5.21",
+    ),
+    Check(
+        "fp4_indexer",
+        lambda a: bool(a.enable_deepseek_v4_fp4_indexer) and not (a.site.gpu.sm100 or a.sm120),
+        "--enable-deepseek-v4-fp4-indexer needs a Blackwell GPU",
+        "arg_groups/serving_hook.py:426 at 0.5.21",
+    ),
+    Check(
+        "layernorm",
+        lambda a: bool(a.enable_layernorm_sp),
+        "--enable-layernorm-sp is for other models",
+        "arg_groups/layernorm_sp_hook.py:131 at 0.5.23",
+    ),
+    Check(
+        "encoder_replay",
+        lambda a: bool(a.enable_encoder_swa_bounded_replay),
+        "--enable-encoder-swa-bounded-replay is for another model",
+        "arg_groups/model_hook.py:1045 at 0.5.23",
+    ),
+    Check(
+        "whole_model_kernels",
+        lambda a: bool(a.enable_amd_monokernel or a.enable_nvidia_megakernel),
+        "--enable-amd-monokernel and --enable-nvidia-megakernel do not know this model",
+        "kernel_plugins/nvidia/binding.py:380, kernel_plugins/amd/binding.py:215 at 0.5.23",
+    ),
+    Check(
+        "expert_pack",
+        lambda a: a.load_format == "expert_pack",
+        "--load-format expert_pack reads checkpoints of other models",
+        "arg_groups/expert_pack_hook.py:191 at 0.5.21",
+    ),
+)
