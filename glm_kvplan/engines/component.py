@@ -1,38 +1,15 @@
-"""A kind of memory and its bill, the same for every engine: what pages and JSON documents ask of a component."""
+"""What pages and JSON documents say of a kind of memory, whatever the engine: its words, and its bill on one rank."""
 
-from typing import NamedTuple, Protocol
-
-
-class Component(Protocol):
-    """One kind of memory of one rank, whatever the engine: latent KV, index keys, recurrent state, blocks, ...
-
-    An engine's own component knows more (tensors, what its budget charges); nobody outside the engine asks for that.
-    """
-
-    @property
-    def name(self) -> str:
-        """What JSON and `TensorSpec.component` call it."""
-
-    @property
-    def title(self) -> str:
-        """What a table calls it."""
-
-    @property
-    def unit(self) -> str:
-        """What it grows with: a token, a state slot, a request row, a block, or the rank it lies on."""
-
-    @property
-    def certainty(self) -> str:
-        """How sure its bytes are: exact where they follow from shapes."""
+from typing import NamedTuple
 
 
 class Account(NamedTuple):
-    """What is true of a ledger whatever the sizes: its words, its formula and where it was read.
+    """What is true of a component's ledger whatever the sizes: its words, its formula and where it was read.
 
     `formula` is a Python expression over the names of the ledger's `terms`; its value is the bytes per unit.
     """
 
-    name: str
+    name: str  # as in `TensorSpec.component`
     title: str
     unit: str  # "token", "state slot", "request row", "block", ...
     formula: str

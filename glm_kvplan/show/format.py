@@ -6,7 +6,12 @@ from glm_kvplan.units import GB, GIB, KB, KIB, MB, MIB
 
 _DECIMAL = (("GB", GB), ("MB", MB), ("kB", KB))
 _BINARY = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
-SHORT_UNIT = {"token": "token", "state slot": "slot", "request row": "row"}  # a ledger's unit where room is short
+SHORT_UNIT = {
+    "token": "token",
+    "state slot": "slot",
+    "request row": "row",
+    "rank": "rank",
+}  # a ledger's unit where room is short
 
 
 def decimal(count: int) -> str:

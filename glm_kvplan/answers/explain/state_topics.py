@@ -1,8 +1,7 @@
 """Topics about what grows with state slots and requests: the slot, its sharding, the two sub-pools, the tail."""
 
 from glm_kvplan.answers.explain.topic import Explanation, Ground, plural, right, wrong
-from glm_kvplan.engines.sglang.components import kda_state
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import kda_state, pool_units
 from glm_kvplan.engines.sglang.sizing.host_sizes import DEFAULT_RATIO
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.units import MB, MIB
@@ -91,7 +90,7 @@ def tp(ground: Ground) -> Explanation:
 def pools(ground: Ground) -> Explanation:
     """One hybrid pool with two sub-pools."""
     plan, rank = ground.plan, ground.answer.largest.rank
-    price, held = costs(rank), counts.state_layers(rank)
+    price, held = costs(rank), pool_units.state_layers(rank)
     tokens = price.slot_bytes // price.cell_bytes if price.cell_bytes else None
     lines = [
         "HBM has one HybridLinearKVPool with two parts: full_kv_pool, "
@@ -125,7 +124,7 @@ def tail(ground: Ground) -> Explanation:
     """What a compress tail is, and where it is not."""
     geometry, deployment, ledger = ground.plan.geometry, ground.plan.deployment, ground.ledgers["compress_tail"]
     ratio = deployment.hicache_ratio or DEFAULT_RATIO
-    width = geometry.index_kpool + counts.draft_tokens(deployment)
+    width = geometry.index_kpool + pool_units.draft_tokens(deployment)
     requests = ground.answer.sizes.running_requests
     title = "a compress tail never leaves the GPU"
     if not ledger.bytes_per_unit:

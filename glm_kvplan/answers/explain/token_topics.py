@@ -3,8 +3,7 @@
 from glm_kvplan.answers.explain.topic import Explanation, Ground, plural, right, wrong
 from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
-from glm_kvplan.engines.sglang.components import latent_kv
-from glm_kvplan.engines.sglang.components import pool_units as counts
+from glm_kvplan.engines.sglang.components import latent_kv, pool_units
 from glm_kvplan.engines.sglang.components.component import KV_SPLIT
 from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.profile import load_profile, releases
@@ -137,7 +136,7 @@ def host_index(ground: Ground) -> Explanation:
     """Whether HiCache copies the index keys."""
     rank = ground.answer.largest.rank
     geometry, deployment, profile, stage = rank
-    drafts = counts.draft_layers(rank)
+    drafts = pool_units.draft_layers(rank)
     rows = host.row_bytes(rank) * (ground.full_layers + drafts)
     keys = indexer.reserved_bytes(geometry, profile) * (geometry.index_in(stage) + drafts)
     split = deployment.hicache_mem_layout == KV_SPLIT
@@ -207,7 +206,7 @@ def mtp(ground: Ground) -> Explanation:
     draft_row = ledgers.get("draft_kv")
     snapshots = ledgers.get("verify_snapshot") or ledgers.get("replay_ring")
     slots = added.answer.sizes.state_slots
-    pool_layers = counts.state_layers(added.answer.largest.rank)
+    pool_layers = pool_units.state_layers(added.answer.largest.rank)
     slab = pool_layers - added.kda_layers
     state = ledgers["kda_state"]
     lines = [

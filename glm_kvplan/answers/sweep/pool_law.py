@@ -6,8 +6,7 @@ length times rows. Six lists of tensors therefore say what every other size cost
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.components import pool_units as counts
-from glm_kvplan.engines.sglang.components import tensor_specs
+from glm_kvplan.engines.sglang.components import pool_units, tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
@@ -32,7 +31,7 @@ class PoolLaw(NamedTuple):
         return (
             self.base
             + self.page_bytes * (sizes.tokens // deployment.page_size)
-            + self.slot_bytes * (counts.effective_state_slots(deployment, sizes) - self.slots)
+            + self.slot_bytes * (pool_units.effective_state_slots(deployment, sizes) - self.slots)
             + self.of_request(deployment) * sizes.running_requests
             + self.column_bytes * (deployment.context_length - _CONTEXT)
         )
@@ -47,7 +46,7 @@ def pool_law(rank: Rank) -> PoolLaw:
     deployment = rank.deployment
     short, longer = (deployment.changed(context_length=_CONTEXT + more) for more in (0, 1))
     # PD decode raises the slots to its requests' need: from here on they count as they are
-    slots = counts.effective_state_slots(deployment, PoolSizes(0, 0, 1))
+    slots = pool_units.effective_state_slots(deployment, PoolSizes(0, 0, 1))
 
     def measure(at: Deployment, pages: int, more_slots: int, requests: int) -> int:
         sizes = PoolSizes(pages * deployment.page_size, slots + more_slots, requests)

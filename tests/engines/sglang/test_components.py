@@ -127,13 +127,30 @@ MARKS = Component(
     ledger=_marks_ledger,
     difference=lambda rank, sizes: (Part("mark of nobody", 100, "one mark more than tokens"),),
 )
+
+
+def _desk_ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
+    return Ledger(DESK.account("desks * 4096", "nowhere.py:3 at 0.5.21"), 4096, 1, (("desks", 1),))
+
+
+DESK = Component(
+    name="desk",
+    title="Desk of a rank",
+    unit="rank",
+    segment=SegmentKind("desk", "a page of memory a rank", "rank"),
+    tensors=lambda rank, sizes: (
+        TensorSpec("desk_top", "desk", 1, "uint8", (4096,), "device", False, "nowhere.py:3", "desk"),
+    ),
+    ledger=_desk_ledger,
+    difference=lambda rank, sizes: (Part("desk", 4096, "one a rank"),),
+)
 SERVER = ["--gpu", "b200", "--tp-size", "4", "--kv-cache-dtype", "fp8_e4m3"]
 
 
 @pytest.fixture
 def one_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two components no engine has: one outside the budget, and one that every token pays for."""
-    monkeypatch.setattr(components, "COMPONENTS", (*COMPONENTS, SCRATCH, MARKS))
+    """Components no engine has: one outside the budget, one that every token pays for, one that grows with nothing."""
+    monkeypatch.setattr(components, "COMPONENTS", (*COMPONENTS, SCRATCH, MARKS, DESK))
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -156,6 +173,7 @@ def test_one_more_in_an_estimate(capsys: pytest.CaptureFixture[str]) -> None:
     for line in (
         r"Scratch space +1,048,576 B/row +11 ",
         r"Token marks +100 B/token +655,360 ",
+        r"Desk of a rank +4,096 B/rank +1 ",
         r"  scratch rows +\+11,534,336",
         r"  mark of nobody +\+100",
         r"scratch space\* ",

@@ -105,7 +105,6 @@ class Component:
     of_draft: bool = False
     # Which share of HiCache's host memory is measured by its device bytes.
     host_share: Literal["kv", "state", "draft"] | None = None
-    certainty: str = "exact"
 
     def charged_bytes(self, rank: Rank, sizes: PoolSizes) -> int:
         """What the budget pays for pools of `sizes`."""

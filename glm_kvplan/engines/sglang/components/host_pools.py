@@ -6,6 +6,7 @@ from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv
 from glm_kvplan.engines.sglang.components.component import KV_SPLIT
+from glm_kvplan.engines.sglang.components.pool_units import Unit
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
 
@@ -58,8 +59,13 @@ class HostPool(NamedTuple):
     ledger: Ledger
 
     @property
+    def unit(self) -> Unit:
+        """What the pool holds: tokens (kv, indexer) or state slots (mamba)."""
+        return "state slot" if self.name == "mamba" else "token"
+
+    @property
     def units(self) -> int:
-        """Tokens (kv, indexer) or state slots (mamba)."""
+        """How many of them."""
         return self.pages * self.page_size
 
     @property

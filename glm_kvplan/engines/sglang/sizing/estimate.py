@@ -47,7 +47,8 @@ class RankEstimate:
         units = {"token": tokens, "state slot": self.rank.deployment.slots_per_request, "request row": 1}
         found = dict.fromkeys(units, 0)
         for ledger in self.ledgers:
-            found[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
+            if ledger.account.unit in units:
+                found[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
         return found
 
     @cached_property

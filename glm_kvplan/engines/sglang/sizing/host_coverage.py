@@ -119,4 +119,4 @@ def _pages(prefix_tokens: int, page_size: int) -> int:
 
 def _token_bytes(plan: HostPlan) -> int:
     """Host bytes of one token: its latent rows and, where there is an index pool, its index keys."""
-    return sum(pool.bytes_per_unit for pool in plan.pools if pool.name != "mamba")
+    return sum(pool.bytes_per_unit for pool in plan.pools if pool.unit == "token")
