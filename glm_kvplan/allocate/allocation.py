@@ -1,21 +1,18 @@
 """Tensor specs made real with torch, and given back whatever happens."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from glm_kvplan.allocate.device import Device, import_torch
-from glm_kvplan.errors import KvplanError
+from glm_kvplan.allocate.failures import as_failure, give_back
 from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB
 
 CHUNK = 1 * GIB  # bytes zeroed between two calls of `progress`
 
 Progress = Callable[[int], None]
-
-
-class AllocationError(KvplanError):
-    """The device ran out of memory on the way. Everything that was taken has been given back."""
 
 
 class Taken(NamedTuple):
@@ -57,7 +54,8 @@ class Allocation:
         """Allocate every tensor; with `touch`, fill it with zeros as the engine does.
 
         `progress` is told the bytes done since its last call. On any exception, Ctrl-C included, all tensors of this
-        allocation are freed first. Raises AllocationError where the device has no memory left.
+        allocation are freed first. Raises AllocationError where the device has no memory left, DeviceFailedError where
+        it fails otherwise.
         """
         torch = self._torch
         try:
@@ -73,24 +71,12 @@ class Allocation:
                     elif progress is not None:
                         progress(tensor.nbytes)
             self.synchronize()
-        except (MemoryError, RuntimeError) as error:
-            said = str(error).lower()
-            out_of_memory = isinstance(error, MemoryError) or "memory" in said
+        except BaseException as error:
             taken = sum(each.nbytes for each in self.taken().values())
             self.free()
-            if "overflow" in said:
-                raise AllocationError(
-                    f"--device {self.device.name}: a tensor of these sizes is larger than torch can count; give "
-                    "smaller sizes"
-                ) from None
-            if not out_of_memory:
-                raise
-            raise AllocationError(
-                f"--device {self.device.name}: out of memory after {taken} bytes; everything was freed; "
-                "give --scale, a larger --keep-free, or smaller sizes"
-            ) from None
-        except BaseException:
-            self.free()
+            failure = as_failure(error, self.device, taken)
+            if failure is not None:
+                raise failure from None
             raise
 
     def taken(self) -> dict[str, Taken]:
@@ -115,11 +101,11 @@ class Allocation:
         for _, tensors in self._tensors:
             for tensor in tensors:
                 # A traceback may still hold the tensor; its storage goes all the same.
-                tensor.untyped_storage().resize_(0)
+                with suppress(RuntimeError):  # of a device that no longer answers
+                    tensor.untyped_storage().resize_(0)
             tensors.clear()
         self._tensors.clear()
-        if self.device.kind == "cuda":
-            self._torch.cuda.empty_cache()
+        give_back(self.device)
 
     def synchronize(self) -> None:
         """Wait for the device."""

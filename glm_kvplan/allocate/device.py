@@ -1,6 +1,7 @@
 """The device tensors are put on: its name, what is free on it, and how coarsely memory is counted there."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,16 +42,23 @@ def import_torch() -> Any:
 
 
 def find_device(text: str) -> Device:
-    """`cuda`, `cuda:N`, `cpu`, `meta`, or `auto`: the first GPU where there is one, else the CPU.
+    """`cuda`, `cuda:N`, `cpu`, `meta`, or `auto`: the GPU with the most free memory where there is one, else the CPU.
 
-    Raises InputError for anything else and for a GPU that is not there.
+    `cuda` alone is the first GPU, as in torch. Raises InputError for anything else and for a GPU that is not there.
     """
     torch = import_torch()
     kind, colon, index = text.partition(":")
+    if re.match(r"(?:cuda:)?(?:MIG|GPU)-", text):
+        name = text.removeprefix("cuda:")[:60]
+        raise InputError(
+            f"--device {text[:60]}: torch takes no such name; set CUDA_VISIBLE_DEVICES={name}, --device cuda"
+        )
+    if kind in ("pinned", "cpu_pinned", "cuda_host"):
+        raise InputError(f"--device {kind}: pinned host memory is not taken here; --device cpu takes pageable memory")
     if text == "auto":
-        kind = "cuda" if torch.cuda.is_available() else "cpu"
-    elif kind not in ("cuda", "cpu", "meta") or (colon and (kind != "cuda" or not index.isdecimal())):
-        raise InputError(f"--device {text!r} is not known; use auto, cuda, cuda:N, cpu or meta")
+        kind, index = ("cuda", str(_emptiest())) if torch.cuda.is_available() else ("cpu", "")
+    elif kind not in ("cuda", "cpu", "meta") or (colon and (kind != "cuda" or not re.fullmatch("[0-9]{1,4}", index))):
+        raise InputError(f"--device {text[:60]!r} is not known; use auto, cuda, cuda:N, cpu or meta")
     if kind == "meta":
         return Device("meta", "torch's meta device: shapes without memory")
     if kind == "cpu":
@@ -61,6 +69,18 @@ def find_device(text: str) -> Device:
     if number >= known:
         raise InputError(f"--device {text}: there are {known} GPUs here, counted from cuda:0")
     return Device(f"cuda:{number}", torch.cuda.get_device_name(number))
+
+
+def _emptiest() -> int:
+    """The GPU with the most free memory; the first of equal ones, and the first where none answers."""
+    cuda = import_torch().cuda
+    free = []
+    for number in range(cuda.device_count()):
+        try:
+            free.append((int(cuda.mem_get_info(f"cuda:{number}")[0]), -number))
+        except RuntimeError:  # another process has it for itself, or it has failed
+            continue
+    return -max(free)[1] if free else 0
 
 
 def free_memory(device: Device) -> int | None:

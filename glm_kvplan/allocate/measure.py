@@ -2,9 +2,22 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.allocate.allocator_rounding import cuda_bounds
+from glm_kvplan.allocate.allocator_rounding import cuda_bounds, this_allocator
 from glm_kvplan.allocate.device import CPU_GRANULE, CUDA_GRANULE, Device, free_memory, import_torch, resident_memory
 from glm_kvplan.tensor import TensorSpec, device_bytes
+
+_OTHER = "PYTORCH_ALLOC_CONF sets rules of its own"
+_ROUNDING = {
+    "native": (
+        "whole 512-byte blocks; a large block keeps up to 1 MiB rather than split it off",
+        "segments of 2 MiB (small) and 20 MiB (middle), whole 2 MiB above 10 MiB",
+    ),
+    "expandable": (
+        "whole 512-byte blocks",
+        "expandable segments: all small blocks end to end in steps of 2 MiB, all others in steps of 20 MiB",
+    ),
+    "other": (_OTHER, _OTHER),
+}
 
 
 class Measure(NamedTuple):
@@ -61,7 +74,10 @@ class Meter:
         )
 
     def _read_cuda(self, specs: tuple[TensorSpec, ...], own: int) -> tuple[Measure, ...]:
-        bounds = cuda_bounds(specs)
+        allocator = this_allocator()
+        bounds = cuda_bounds(specs, "native" if allocator == "other" else allocator)
+        known = None if allocator == "other" else True
+        blocks, segments = _ROUNDING[allocator]
         requested, allocated, reserved = (
             after - before for after, before in zip(self._cuda_counters(), self._before[:3], strict=True)
         )
@@ -73,15 +89,15 @@ class Meter:
                 "framework: allocated",
                 allocated,
                 allocated - own,
-                bounds.least_allocated <= allocated <= bounds.most_allocated,
-                "whole 512-byte blocks; a large block keeps up to 1 MiB rather than split it off",
+                known and bounds.least_allocated <= allocated <= bounds.most_allocated,
+                blocks,
             ),
             Measure(
                 "framework: reserved",
                 reserved,
                 reserved - own,
-                allocated <= reserved <= bounds.most_reserved,
-                "segments of 2 MiB (small) and 20 MiB (middle), whole 2 MiB above 10 MiB",
+                known and allocated <= reserved <= bounds.most_reserved,
+                segments,
             ),
             Measure(
                 "driver: free memory",

@@ -3,16 +3,17 @@
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from glm_kvplan.allocate.allocation import Allocation, Progress, Taken
-from glm_kvplan.allocate.allocator_rounding import cuda_bounds
+from glm_kvplan.allocate.allocator_rounding import Allocator, cuda_bounds, this_allocator
 from glm_kvplan.allocate.device import Device, find_device, free_memory, import_torch
+from glm_kvplan.allocate.failures import as_failure
 from glm_kvplan.allocate.measure import Measure, Meter
-from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.errors import InputError
 from glm_kvplan.tensor import TensorSpec, device_bytes
 from glm_kvplan.units import GIB
@@ -20,7 +21,9 @@ from glm_kvplan.units import GIB
 KEEP_FREE = 1 * GIB
 _SCALE_STEPS = 1 << 20
 
-Build = Callable[[PoolSizes], tuple[TensorSpec, ...]]
+S = TypeVar("S")  # an engine's pool sizes
+Build = Callable[[S], tuple[TensorSpec, ...]]
+Shrink = Callable[[S, Fraction], S]
 
 
 class Builder(Protocol):
@@ -41,7 +44,7 @@ class Builder(Protocol):
     def storage_bytes(self) -> int: ...
 
 
-Make = Callable[[Device, PoolSizes], Builder]
+Make = Callable[[Device, S], Builder]
 
 
 class Row(NamedTuple):
@@ -56,12 +59,12 @@ class Row(NamedTuple):
         return self.taken == Taken(spec.count, spec.dtype, spec.shape, spec.nbytes)
 
 
-class Validation(NamedTuple):
+class Validation(NamedTuple, Generic[S]):
     """What was predicted, what was taken, and what the framework and the driver say of it."""
 
     device: Device
-    asked: PoolSizes
-    sizes: PoolSizes  # smaller than `asked` where the pools were scaled to fit
+    asked: S
+    sizes: S  # smaller than `asked` where the pools were scaled to fit
     scale: Fraction  # sizes / asked, 1 where nothing was scaled
     free_bytes: int | None  # on the device, before
     keep_free: int
@@ -89,36 +92,37 @@ class Validation(NamedTuple):
 
 
 def validate(
-    build: Build,
-    sizes: PoolSizes,
+    build: Build[S],
+    sizes: S,
     *,
-    page_size: int,
+    shrink: Shrink[S],
     device: str = "auto",
     keep_free: int = KEEP_FREE,
     scale: bool = False,
     touch: bool = True,
     progress: Progress | None = None,
     begin: Callable[[int], None] | None = None,
-    make: Make | None = None,
+    make: Make[S] | None = None,
     built_by: str = "torch",
-) -> Validation:
+) -> Validation[S]:
     """Allocate the tensors `build(sizes)` describes, compare them with the specs, measure, and free everything.
 
     What does not fit into the device's free memory less `keep_free` bytes is refused before anything is taken, or
-    with `scale` made smaller in proportion. `make` puts other tensors in the place of ours (the engine's own pools),
-    and `built_by` names them. `begin` is told the bytes to come, `progress` the bytes done.
-    Raises InputError (device, sizes), MissingTorchError, AllocationError.
+    with `scale` made smaller by `shrink`, all in proportion. `make` puts other tensors in the place of ours (the
+    engine's own pools), and `built_by` names them. `begin` is told the bytes to come, `progress` the bytes done.
+    Raises InputError (device, sizes), MissingTorchError, AllocationError, DeviceFailedError.
     """
     target = find_device(device)
-    meter = Meter(target)
-    free = free_memory(target)
+    with _failures_in_one_line(target):
+        meter = Meter(target)
+        free = free_memory(target)
     room = None if free is None else free - keep_free
-    asked, sizes, factor = sizes, *fit(build, sizes, page_size, target, room, scale)
+    asked, sizes, factor = sizes, *fit(build, sizes, shrink, target, room, scale)
     specs = build(sizes)
     if begin is not None:
         begin(sum(spec.nbytes for spec in specs))
     start = time.perf_counter()
-    with Allocation(target) if make is None else make(target, sizes) as allocation:
+    with _failures_in_one_line(target), Allocation(target) if make is None else make(target, sizes) as allocation:
         allocation.take(specs, touch=touch, progress=progress)
         seconds = time.perf_counter() - start
         measures = meter.read(specs, allocation.storage_bytes(), touched=touch)
@@ -129,9 +133,21 @@ def validate(
     )
 
 
+@contextmanager
+def _failures_in_one_line(device: Device) -> Iterator[None]:
+    """A device that fails while it is asked or measured is one line, too."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        failure = as_failure(error, device, 0)
+        if failure is None:
+            raise
+        raise failure from None
+
+
 def fit(
-    build: Build, sizes: PoolSizes, page_size: int, device: Device, room: int | None, scale: bool
-) -> tuple[PoolSizes, Fraction]:
+    build: Build[S], sizes: S, shrink: Shrink[S], device: Device, room: int | None, scale: bool
+) -> tuple[S, Fraction]:
     """The sizes whose tensors fit into `room` bytes (None: anything does), and the share of the asked ones they are.
 
     Raises InputError where they do not fit and `scale` is False, or where nothing fits.
@@ -147,27 +163,20 @@ def fit(
     low, high = 0, _SCALE_STEPS  # `high` never fits
     while high - low > 1:
         middle = (low + high) // 2
-        fits = needed_bytes(build(scaled(sizes, Fraction(middle, _SCALE_STEPS), page_size)), device) <= room
+        fits = needed_bytes(build(shrink(sizes, Fraction(middle, _SCALE_STEPS))), device) <= room
         low, high = (middle, high) if fits else (low, middle)
     if not low:
         raise InputError(f"--device {device.name}: not even the smallest pools fit into {max(room, 0)} free bytes")
     factor = Fraction(low, _SCALE_STEPS)
-    return scaled(sizes, factor, page_size), factor
-
-
-def scaled(sizes: PoolSizes, factor: Fraction, page_size: int) -> PoolSizes:
-    """The sizes times `factor`, tokens in whole pages, one page, slot and request at least."""
-    return PoolSizes(
-        max(int(sizes.tokens * factor) // page_size, 1) * page_size,
-        max(int(sizes.state_slots * factor), 1),
-        max(int(sizes.running_requests * factor), 1),
-    )
+    return shrink(sizes, factor), factor
 
 
 def needed_bytes(specs: tuple[TensorSpec, ...], device: Device) -> int:
     """Bytes the device must have free: what its allocator may reserve on a GPU, all tensors on the CPU."""
     if device.kind == "cuda":
-        return cuda_bounds(specs).most_reserved
+        allocator = this_allocator()
+        kinds: tuple[Allocator, ...] = ("native", "expandable") if allocator == "other" else (allocator,)
+        return max(cuda_bounds(specs, kind).most_reserved for kind in kinds)
     if device.kind == "cpu":
         return sum(spec.nbytes for spec in specs)
     return device_bytes(specs)

@@ -13,6 +13,7 @@ from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_size
@@ -89,8 +90,10 @@ def validate(
     return 0 if found.ok else 1
 
 
-def _run(pools: RankPools, device: str, keep_free: int, scale: bool, touch: bool, package: str | None) -> Validation:
-    make: Make | None = None
+def _run(
+    pools: RankPools, device: str, keep_free: int, scale: bool, touch: bool, package: str | None
+) -> Validation[PoolSizes]:
+    make: Make[PoolSizes] | None = None
     built_by = "torch"
     if package is not None:
         if package != "sglang":
@@ -106,7 +109,7 @@ def _run(pools: RankPools, device: str, keep_free: int, scale: bool, touch: bool
             return run(
                 pools.build,
                 pools.sizes,
-                page_size=pools.plan.deployment.page_size,
+                shrink=lambda sizes, factor: sizes.scaled(factor, pools.plan.deployment.page_size),
                 device=device,
                 keep_free=keep_free,
                 scale=scale,

@@ -14,7 +14,7 @@ def sizes_line(sizes: PoolSizes) -> str:
     )
 
 
-def verdict(found: Validation) -> str:
+def verdict(found: Validation[PoolSizes]) -> str:
     """The verdict in one line; it rests on the tensors' own bytes alone."""
     if found.ok:
         return f"equal to the byte: {whole(found.taken)} B in {sum(row.spec.count for row in found.rows)} tensors"

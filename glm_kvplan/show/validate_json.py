@@ -3,12 +3,13 @@
 from typing import Any
 
 from glm_kvplan.allocate.validation import Row, Validation, environment
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.show.plan_json import plan_document
 from glm_kvplan.show.pools_json import rank_document, tensor_document
 
 
-def document(pools: RankPools, found: Validation) -> dict[str, Any]:
+def document(pools: RankPools, found: Validation[PoolSizes]) -> dict[str, Any]:
     """The verdict, every tensor beside its prediction, and the three measures."""
     return {
         "schema": "glm-kvplan/validate",

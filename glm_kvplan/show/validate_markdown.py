@@ -1,13 +1,14 @@
 """`kvplan validate --report FILE`: a record a team can file."""
 
 from glm_kvplan.allocate.validation import Validation, environment
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.headline import headline, layer_span, layout
 from glm_kvplan.show.rank_words import explained, sizes_line, verdict
 
 
-def markdown(pools: RankPools, found: Validation) -> str:
+def markdown(pools: RankPools, found: Validation[PoolSizes]) -> str:
     """Machine, versions, inputs, every tensor, the three measures and the verdict."""
     free = "" if found.free_bytes is None else f", {whole(found.free_bytes)} B free before"
     lines = [

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glm_kvplan.allocate.validation import Validation
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
 from glm_kvplan.show.console import DataConsole, console
 from glm_kvplan.show.format import decimal, whole
@@ -15,7 +16,7 @@ from glm_kvplan.show.pools_text import render_head
 from glm_kvplan.show.rank_words import explained, label, shape, sizes_line, verdict
 
 
-def render(pools: RankPools, found: Validation) -> None:
+def render(pools: RankPools, found: Validation[PoolSizes]) -> None:
     """Print predicted beside taken for every tensor, the three measures, and the verdict."""
     out = console()
     render_head(pools)
@@ -67,7 +68,7 @@ def progress_bar() -> Iterator[tuple[Callable[[int], None], Callable[[int], None
         )
 
 
-def _measure_table(found: Validation) -> Table:
+def _measure_table(found: Validation[PoolSizes]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("measure", no_wrap=True)
     table.add_column("bytes", justify="right", no_wrap=True)
@@ -83,6 +84,6 @@ def _measure_table(found: Validation) -> Table:
     return table
 
 
-def _device(found: Validation) -> str:
+def _device(found: Validation[PoolSizes]) -> str:
     free = "" if found.free_bytes is None else f", {decimal(found.free_bytes)} free before"
     return f"{found.device.name} ({found.device.description}){free}"

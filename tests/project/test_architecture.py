@@ -28,7 +28,6 @@ LEVELS = (
 UPWARDS = {
     *(("show", above) for above in ("engines", "answers", "memory", "allocate", "model")),
     ("launch", "engines"),
-    ("allocate", "engines"),
 }
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
 HEAVY = {"torch", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}

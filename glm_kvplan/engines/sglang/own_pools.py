@@ -5,12 +5,14 @@ are the engine's own doing, and that is what the comparison tests.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
 from glm_kvplan.allocate.allocation import Progress, Taken, account
 from glm_kvplan.allocate.device import Device, import_torch
+from glm_kvplan.allocate.failures import as_failure, give_back, let_go
 from glm_kvplan.engines.sglang.components import pool_units
 from glm_kvplan.engines.sglang.components.latent_kv import row_elements
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -65,15 +67,24 @@ class EnginePools:
             # The pools ask for the decode-context-parallel width; this model runs with none.
             with _import("sglang.srt.runtime_context").get_parallel().override(attn_dcp_size=1):
                 self._build(import_torch())
-        except BaseException:
+        except BaseException as error:
+            taken = sum(each.nbytes for each in self.taken().values())
+            failure = as_failure(error, self.device, taken)
+            let_go(error)  # the pool whose constructor failed is in no list of ours
             self.free()
+            if failure is not None:
+                raise failure from None
             raise
         if progress is not None:
             progress(sum(spec.nbytes for spec in specs))
 
     def _build(self, torch: Any) -> None:
         requests = self._request_pool(torch)
+        self._pools += [requests, requests.mamba_pool]
+        self._tensors.update(_request_tensors(requests))
         cache = self._token_pool(torch, requests)
+        self._pools.append(cache.full_kv_pool)
+        self._tensors.update(_cache_tensors("", cache.full_kv_pool))
         allocator = _import("sglang.srt.mem_cache.allocator.paged").PagedTokenToKVPoolAllocator(
             self.sizes.tokens,
             page_size=self.rank.deployment.page_size,
@@ -82,12 +93,8 @@ class EnginePools:
             kvcache=cache,
             need_sort=False,
         )
-        self._pools = [requests, requests.mamba_pool, cache.full_kv_pool, allocator]
-        self._tensors = {
-            **_request_tensors(requests),
-            **_cache_tensors("", cache.full_kv_pool),
-            "token_allocator.free_pages": [allocator.free_pages],
-        }
+        self._pools.append(allocator)
+        self._tensors["token_allocator.free_pages"] = [allocator.free_pages]
         if pool_units.draft_layers(self.rank):
             draft = self._draft_pool(torch, requests)
             self._pools.append(draft)
@@ -119,15 +126,13 @@ class EnginePools:
 
     def free(self) -> None:
         """Give everything back."""
-        for pool in self._pools:
-            for _, tensor in _tensors_of(pool):
-                tensor.untyped_storage().resize_(0)
-        for tensors in self._tensors.values():
-            for tensor in tensors:
+        held = [tensor for pool in self._pools for _, tensor in _tensors_of(pool)]
+        for tensor in (*held, *(tensor for tensors in self._tensors.values() for tensor in tensors)):
+            with suppress(RuntimeError):  # of a device that no longer answers
                 tensor.untyped_storage().resize_(0)
         self._tensors, self._pools = {}, []
-        if self.device.kind == "cuda":
-            import_torch().cuda.empty_cache()
+        del held
+        give_back(self.device)
 
     def _request_pool(self, torch: Any) -> Any:
         geometry, deployment, _, stage = self.rank
