@@ -26,6 +26,9 @@ class OptionTable(NamedTuple):
     checked: Mapping[str, Flag]  # options that move no memory but may keep the server from starting
     outside: Callable[[str], Flag]  # what an option outside the memory flags takes
     releases_with: Callable[[str], tuple[str, ...]]  # of an option, oldest first
+    # the value of a flag's text, as the engine reads it: (flag, text, choices, place)
+    value: Callable[[Flag, str, tuple[str, ...] | None, str], object] = read_value
+    twin: Callable[[str], str | None] = lambda option: None  # what the engine calls another engine's flag
 
 
 @dataclass(slots=True)
@@ -130,6 +133,9 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
         there = ", ".join(table.releases_with(option))
         where = f"not a flag of {table.release}; {there} have it" if flag else "not a flag that touches memory"
         raise InputError(f"{word.place}: {printable(option)} is {where}")
+    twin = table.twin(option)
+    if twin is not None:
+        raise InputError(f"{word.place}: {printable(option)} is a flag of another engine; here it is {twin}")
     options.unknown.append(option)
 
 
@@ -162,7 +168,7 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
                 "define it in the text or write its value"
             )
     choices = flag.choices_in(table.release) if table.release else flag.choices
-    read = [read_value(flag, value.text, choices, value.place) for value in values]
+    read = [table.value(flag, value.text, choices, value.place) for value in values]
     new: object = option in flag.options if flag.kind in ("flag", "switch") else read
     if flag.kind not in ("flag", "switch", "ints"):
         new = read[0]

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from glm_kvplan.engines.engine import Command, Given, Plan, Release, find_release
+from glm_kvplan.engines.engine import Command, Given, Plan, Release, engine_named, find_release
+from glm_kvplan.engines.launches import launched_engine
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import load_model
 
@@ -48,7 +49,7 @@ def given(
     H200 is assumed. `engine` is a release ("0.5.23", "vllm-0.33.0"), "installed", a profile file or a profile; without
     one the engine's assumed release. Raises InputError.
     """
-    release = find_release(engine) if engine is None or isinstance(engine, str) else engine
+    release = _release(engine, launch) if engine is None or isinstance(engine, str) else engine
     all_flags: dict[str, object] = {}
     switches: dict[str, str] = {}
     checked: Mapping[str, object] = {}
@@ -75,3 +76,11 @@ def given(
     card = gpu if isinstance(gpu, Gpu) else find_gpu(ASSUMED_GPU if gpu is None else gpu)
     notes = [*loaded.warnings, *notes]
     return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked)
+
+
+def _release(name: str | None, launch: Launch | None) -> Release:
+    """The release that `name` means, of the engine that the launch command starts where that says it."""
+    if not isinstance(launch, str | Sequence):
+        return find_release(name)
+    told = launched_engine(launch)
+    return find_release(name, None if told is None else engine_named(told))

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from glm_kvplan.engines.launches import LARGEST_TEXT
 from glm_kvplan.engines.option_words import OptionTable, read_options, warnings_of
-from glm_kvplan.engines.sglang.launch_command import LARGEST_TEXT, LaunchCommand, read_launch_command
+from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
 from glm_kvplan.engines.sglang.option_lists import option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError

@@ -19,7 +19,7 @@ from glm_kvplan.errors import InputError, KvplanError
         ("python -m sglang.bench_serving --model x", "no launch"),
         ("echo sglang serve x", "no launch"),
         ("vllm serve zai-org/GLM-5.3-Flash", "vllm is another engine"),
-        ("python -m vllm.entrypoints.openai.api_server --model x", "vllm.entrypoints.openai.api_server is another"),
+        ("python -m vllm.entrypoints.openai.api_server --model x", "vllm is another engine"),
         ("docker run img trtllm-serve x --tp_size 4", "trtllm-serve is another engine"),
         ("ollama run glm", "ollama is another engine"),
         ("./llama-server -m x.gguf", "llama-server is another engine"),

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile
 from glm_kvplan.answers.check.positions import PlacedError
+from glm_kvplan.engines.launches import LARGEST_TEXT
 from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.sglang.launch_command import LARGEST_TEXT, LaunchCommand, read_launch_command
+from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError

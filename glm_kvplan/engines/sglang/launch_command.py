@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from glm_kvplan.engines.launches import one_launch
 from glm_kvplan.engines.option_words import Options, OptionTable, read_options, warnings_of
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.option_lists import memory_table, option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
-from glm_kvplan.launch.server_commands import Launch, launches_of_text, launches_of_words
+from glm_kvplan.launch.server_commands import Launch
 from glm_kvplan.launch.shell import Word
-
-LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,28 +61,8 @@ def read_launch_command(words: Sequence[str] | str, release: str = BASELINE) -> 
     Raises InputError for no launch, several launches, another engine or model, a variable that is not defined in
     the text where its value matters, a quote never closed, and a wrong, missing or superfluous value.
     """
-    table = option_table(release)
-    warnings: list[str] = []
-    if isinstance(words, str):
-        if len(words) > LARGEST_TEXT:
-            raise InputError("the launch text is larger than 10 MiB; give the launch command alone")
-        if "\0" in words:
-            raise InputError("the launch text holds NUL bytes: it is binary, not a shell script")
-        if not words.strip():
-            raise InputError("the launch text is empty")
-        launches, warnings = launches_of_text(words.removeprefix("\ufeff"))
-    else:
-        if not words:
-            raise InputError("the launch command is empty; put it after -- or in a file")
-        launches = launches_of_words(tuple(Word(text, f"word {at}") for at, text in enumerate(words, 1)))
-    if not launches:
-        raise InputError(
-            "no launch of the engine found; it reads `python -m sglang.launch_server ...` or `sglang serve MODEL ...`"
-        )
-    if len(launches) > 1:
-        places = ", ".join(launch.words[0].place if launch.words else "no flags" for launch in launches[:4])
-        raise InputError(f"{len(launches)} launches of the engine found ({places}); keep one")
-    return _read(launches[0], table, warnings)
+    launch, warnings = one_launch(words, "sglang")
+    return _read(launch, option_table(release), warnings)
 
 
 def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchCommand:

@@ -11,6 +11,7 @@ from glm_kvplan.engines.option_words import OptionTable
 from glm_kvplan.engines.sglang.flags import FLAGS, TABLE
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.engines.sglang.start_flags import START_FLAGS
+from glm_kvplan.engines.twins import twin_in_sglang
 from glm_kvplan.errors import InputError
 
 ENGINE_FLAGS = Path(__file__).parent / "data" / "engine_flags.json"
@@ -41,7 +42,8 @@ def option_table(release: str = BASELINE) -> OptionTable:
     }
     no_yaml = frozenset(data["not_in_yaml"][release])
     outside = partial(_outside, release=release)
-    return OptionTable(release, takes, _FLAGS, _NAMED, _BESIDE, no_yaml, _CHECKED, outside, releases_with)
+    known = (_FLAGS, _NAMED, _BESIDE, no_yaml, _CHECKED)
+    return OptionTable(release, takes, *known, outside, releases_with, twin=twin_in_sglang)
 
 
 @lru_cache

@@ -136,6 +136,16 @@ _MEMORY = (
     flag("hf_overrides", "json", None, "another config.json; not planned"),
     _switch("disable_hybrid_kv_cache_manager", None, "one kind of block for all layers; this model's cannot"),
 )
+_NAMES = (
+    flag("model", "str", None, "the model; behind `vllm serve` it stands alone",
+         role="named", moves=NOTHING),
+    flag("revision", "str", None, "its revision on the Hub",
+         role="named", moves=NOTHING),
+    flag("served_model_name", "str", None, "what clients call it",
+         role="named", moves=NOTHING),
+    flag("config", "str", None, "a YAML file of flags; the command line wins over it",
+         role="named", moves=NOTHING),
+)
 _BESIDE = (
     _switch("enable_lora", None, "adapters", role="beside"),
     _switch("enable_eplb", False, "redundant experts", role="beside"),
@@ -153,6 +163,7 @@ TABLE: tuple[Flag, ...] = (
     *_panel("requests", _REQUESTS),
     *_panel("speculation", _SPECULATION),
     *_panel("memory", _MEMORY),
+    *_panel("names", _NAMES),
     *_panel("memory that is not planned", _BESIDE),
 )
 FLAGS: tuple[Flag, ...] = tuple(row for row in TABLE if row.role == "flag")

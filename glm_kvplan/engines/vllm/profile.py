@@ -1,5 +1,6 @@
 """What one vLLM release does differently for this model, as data: one TOML file a release in `profiles/`."""
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -7,10 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from glm_kvplan.engines.engine import Engine, engine_named
 from glm_kvplan.errors import InputError
 
 PROFILES = Path(__file__).parent / "profiles"
 FIRST = "0.30.0"  # no file of an older release names the model
+NEWEST = "0.33.0"  # what is assumed where nobody names a release
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,11 @@ class EngineProfile:
         """The release itself, without the user's own profile file on top."""
         return self.release.partition(" ")[0]
 
+    @property
+    def engine(self) -> Engine:
+        """The engine it is a release of."""
+        return engine_named("vllm")
+
     def source(self, subject: str) -> str:
         """file:line at the release for a subject of `sources`; empty where this release has no such line."""
         found = self.sources.get(subject)
@@ -65,6 +73,11 @@ def load_profile(name: str) -> EngineProfile:
 
     Raises InputError for a release before 0.30 (it does not know the model), an unknown one, or a bad file.
     """
+    if name == "installed":
+        found = installed_release()
+        if found is None:
+            raise InputError("--engine vllm-installed: no vllm is installed in this environment; name a release")
+        return load_profile(found)
     if name in releases():
         return _profile(tomllib.loads((PROFILES / f"{name}.toml").read_text(encoding="utf-8")), name)
     if name.endswith(".toml"):
@@ -73,6 +86,15 @@ def load_profile(name: str) -> EngineProfile:
     if _before_first(name):
         raise InputError(f"vLLM {name[:40]} does not know this model; the first that does is {FIRST} (known: {known})")
     raise InputError(f"--engine vllm-{name[:80]}: no profile; known: {known}, or a TOML file")
+
+
+def installed_release() -> str | None:
+    """The release of the vllm installed here, from its metadata; None if there is none. Nothing is imported."""
+    if not any(Path(place).is_dir() and any(Path(place).glob("vllm-*.dist-info")) for place in sys.path):
+        return None
+    from importlib.metadata import version
+
+    return version("vllm")
 
 
 def _before_first(name: str) -> bool:

@@ -47,7 +47,10 @@ def parallel_layout(given: Decisions) -> Layout:
         raise InputError("--prefill-context-parallel-size above 1 is not planned here; leave it out")
     decode_context = given.whole("decode_context_parallel_size", 1)
     if decode_context > 1 and tensor % decode_context:
-        raise InputError(f"--decode-context-parallel-size {decode_context} must divide --tensor-parallel-size {tensor}")
+        given.refuse(
+            f"--decode-context-parallel-size {decode_context} does not divide --tensor-parallel-size {tensor}",
+            "dcp_width",
+        )
     if decode_context > 1:
         given.decide("decode_context_parallel_size", decode_context, "given: a request's tokens lie on so many GPUs")
     experts = given.on("enable_expert_parallel")

@@ -43,6 +43,7 @@ def resolve(
     drafting = speculation(given)
     state = state_cache(given)
     tokens = token_cache(given, layout.decode_context)
+    _layout(given)
     if layout.decode_context > 1 and not profile.tail_shared_by_dcp:
         given.refuse("decode context parallelism does not know the tail of the index keys", "dcp")
     seqs, batch = running.batches(given, length, batched_experts=layout.batched_experts)
@@ -90,6 +91,14 @@ def resolve(
         choices=given.choices,
         warnings=tuple(given.warnings),
     )
+
+
+def _layout(given: Decisions) -> None:
+    """VLLM_KV_CACHE_LAYOUT, where it is set: there is one the model's backends agree on."""
+    asked = given.site.environment.get("VLLM_KV_CACHE_LAYOUT")
+    possible = ("BLHNC",) if given.site.profile.blocks_packed else ("LBHNC", "HND")
+    if asked is not None and asked not in possible:
+        given.refuse(f"VLLM_KV_CACHE_LAYOUT={asked[:40]}: this model's caches take {possible[0]} alone", "layout")
 
 
 def _bytes(given: Decisions, name: str) -> int | None:

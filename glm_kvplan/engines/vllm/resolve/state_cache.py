@@ -28,6 +28,8 @@ def state_cache(given: Decisions) -> StateCache:
         given.refuse(f"--mamba-cache-mode {mode} is not one of {', '.join(modes)}", "cache_mode")
     if given.value("mamba_block_size") is not None and not caching:
         given.refuse("--mamba-block-size needs prefix caching", "mamba_block_size")
+    if caching and not given.on("enable_chunked_prefill", True):
+        given.refuse("prefix caching of a state needs chunked prefill", "chunked_prefill")
     if given.on("use_replayssm"):
         given.refuse("--use-replayssm does not know this model", "replayssm")
     if caching and given.on("disable_chunked_mm_input"):

@@ -15,7 +15,7 @@ def unplanned(given: Decisions) -> None:
     if given.table("attention_config").get("hisparse_config") is not None:
         raise InputError("--attention-config: hisparse_config is not planned here")
     if given.on("disable_hybrid_kv_cache_manager"):
-        raise InputError("--disable-hybrid-kv-cache-manager is not planned here: the model's layers need it")
+        given.refuse("--disable-hybrid-kv-cache-manager: the model's layers do not share one kind of cache", "groups")
     beside = [row.option for row in TABLE if row.role == "beside" and given.value(row.name) not in (None, False, 0, {})]
     if beside:
         given.warnings.append(f"these take or free GPU memory that is not planned here: {', '.join(beside)}")

@@ -1,0 +1,74 @@
+"""A deployment of vLLM, resolved: what its blocks, its memory and every answer ask about it."""
+
+from dataclasses import dataclass
+
+from glm_kvplan.engines.engine import Given
+from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
+from glm_kvplan.engines.vllm.deployment import Deployment
+from glm_kvplan.engines.vllm.rank import Rank
+from glm_kvplan.engines.vllm.resolve.resolver import resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Given):
+    """What was given, with every default filled in, and the blocks that follow."""
+
+    deployment: Deployment
+    blocks: Blocks
+
+    @property
+    def given(self) -> Given:
+        """What it was made from: the plan itself is all of that."""
+        return self
+
+    @property
+    def rank(self) -> Rank:
+        return self.blocks.rank
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return self.deployment.choices
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What vLLM accepts and does otherwise, a line each."""
+        return self.deployment.warnings
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole deployment, all engines."""
+        return self.deployment.gpus
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of the longest request the server takes."""
+        return self.deployment.max_model_len
+
+    def with_flags(self, **changes: object) -> "Plan":
+        """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""
+        return resolved(self.changed(changes))
+
+
+def resolved(given: Given) -> Plan:
+    """Fill in every default. Raises InputError for flags that cannot be meant, RefusedError for a refused start."""
+    deployment = resolve(
+        given.flags,
+        geometry=given.model.geometry,
+        profile=given.profile,
+        gpu=given.gpu,
+        environment=given.environment,
+    )
+    return Plan(
+        given.model,
+        given.profile,
+        given.gpu,
+        given.gpu_assumed,
+        given.flags,
+        given.environment,
+        given.served,
+        given.notes,
+        given.checked,
+        deployment=deployment,
+        blocks=blocks_of(Rank(given.model.geometry, deployment, given.profile)),
+    )
