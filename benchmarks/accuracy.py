@@ -15,8 +15,9 @@ from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.solver import attempt
-from glm_kvplan.engines.sglang.sizing.start import Boot, MemoryGiven, boot
+from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.engines.sglang.sizing.transients import logits_bytes
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.units import GIB
 
 ROOT = Path(__file__).parent.parent

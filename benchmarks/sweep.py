@@ -16,7 +16,7 @@ from pathlib import Path
 from glm_kvplan.answers.sweep.axes import read_axis
 from glm_kvplan.answers.sweep.points import Sweep
 from glm_kvplan.engines.planner import given
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show import sweep_csv
 
 MOST = 1_000_000

@@ -14,7 +14,7 @@ from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.option_lists import option_table
 from glm_kvplan.engines.sglang.profile import load_profile, releases
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.loader import BUNDLED, Model
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.option_groups import OptionGroup
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.given import MemoryGiven
 
 _PANEL = "Memory of one GPU"
 

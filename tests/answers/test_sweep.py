@@ -23,8 +23,9 @@ from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
+from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB, LARGEST_COUNT
 

@@ -6,8 +6,8 @@ from glm_kvplan.answers.sweep.axes import read_axis
 from glm_kvplan.answers.sweep.pareto import context_axis, frontier
 from glm_kvplan.answers.sweep.points import Row, Sweep
 from glm_kvplan.engines.planner import given
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
 
 START = given({"tp_size": 4, "speculative_algorithm": "EAGLE", "max_running_requests": 5000}, gpu="b200")
 MEASURED = MemoryGiven(177.0, 126.0)

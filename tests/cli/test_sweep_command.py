@@ -18,7 +18,7 @@ from glm_kvplan.answers.sweep.columns import RESULTS
 from glm_kvplan.answers.sweep.points import Sweep
 from glm_kvplan.cli import main
 from glm_kvplan.engines.planner import given
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show import sweep_csv, sweep_jsonl
 
 B = ["--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "EAGLE", "--pre-gib", "177"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
-from glm_kvplan.engines.sglang.weight_format import weight_format
+from glm_kvplan.engines.weight_format import weight_format
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.launch.launch_file import read_launch_file, with_config_file
 

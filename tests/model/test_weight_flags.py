@@ -1,7 +1,8 @@
 """What launch flags say of the weights, and how sure the estimate is."""
 
 import glm_kvplan as kv
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, memory_of
+from glm_kvplan.engines.sglang.sizing.start import memory_of
+from glm_kvplan.memory.given import MemoryGiven
 
 
 def test_language_only_leaves_the_vision_tower_out_of_the_weights() -> None:

@@ -16,7 +16,7 @@ from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.page_charts import PANELS, price_value
 from glm_kvplan.show.write import Wanted, render
 

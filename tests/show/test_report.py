@@ -21,7 +21,7 @@ from glm_kvplan.engines.sglang.components import COMPONENTS
 from glm_kvplan.engines.sglang.components.component import APART
 from glm_kvplan.engines.sglang.sizing import memory_map
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show import charts
 from glm_kvplan.show.page import page
 from glm_kvplan.show.page_md import markdown

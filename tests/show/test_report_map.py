@@ -16,7 +16,8 @@ from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
+from glm_kvplan.engines.sglang.sizing.start import boot
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.map_text import legend, map_lines
 from glm_kvplan.tensor import device_bytes
 

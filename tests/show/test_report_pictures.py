@@ -14,8 +14,9 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.solver import Solution
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, setup_of
+from glm_kvplan.engines.sglang.sizing.start import boot, setup_of
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
 
 MTP = {
     "tp_size": 4,

@@ -11,8 +11,8 @@ from glm_kvplan.answers.check.positions import PlacedError, line_of
 from glm_kvplan.engines.flag import read_value
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.profile import BASELINE
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.reading.guarded_file import read_stdin, read_text
 from glm_kvplan.reading.yaml_text import KeyPath
 from glm_kvplan.units import parse_count

@@ -7,7 +7,8 @@ from glm_kvplan.answers.check.expectations import EXPECTATIONS
 from glm_kvplan.answers.check.knobs import KNOBS, LAYOUTS
 from glm_kvplan.answers.check.trial import SERVES, Change, Search
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.start import Boot, MemoryGiven
+from glm_kvplan.engines.sglang.sizing.start import Boot
+from glm_kvplan.memory.given import MemoryGiven
 
 MOST_CHANGES = 4
 

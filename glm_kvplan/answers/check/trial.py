@@ -8,8 +8,9 @@ from glm_kvplan.answers.check.deployment_file import Expectations
 from glm_kvplan.answers.check.judgements import Judgement, judge
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.solver import Solution
-from glm_kvplan.engines.sglang.sizing.start import Boot, MemoryGiven, boot, setup_of
+from glm_kvplan.engines.sglang.sizing.start import Boot, boot, setup_of
 from glm_kvplan.errors import KvplanError
+from glm_kvplan.memory.given import MemoryGiven
 
 SERVES = "enough memory to serve from"  # kept like an expectation, though no file needs to name it
 _LAYOUT = ("tp_size", "pp_size", "dp_size", "attn_dp_size")  # weights per GPU change with them

@@ -13,7 +13,8 @@ from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
-from glm_kvplan.engines.sglang.sizing.start import Boot, MemoryGiven, boot, setup_of
+from glm_kvplan.engines.sglang.sizing.start import Boot, boot, setup_of
+from glm_kvplan.memory.given import MemoryGiven
 
 
 class Picture(NamedTuple):

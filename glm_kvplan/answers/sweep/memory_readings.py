@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from glm_kvplan.engines.flag import Flag
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven
+from glm_kvplan.memory.given import MemoryGiven
 
 _OF_WEIGHTS = ("available_gib", "weights_gib")
 

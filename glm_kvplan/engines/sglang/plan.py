@@ -6,7 +6,7 @@ from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
-from glm_kvplan.engines.sglang.weight_format import WeightFormat, quantization_method, weight_format
+from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
 
 

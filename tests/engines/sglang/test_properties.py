@@ -22,8 +22,9 @@ from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_stages
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
+from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import KvplanError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.loader import BUNDLED, Model, geometry_from_config, load_model
 from glm_kvplan.tensor import DTYPE_BYTES, device_bytes

@@ -18,8 +18,9 @@ from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven, host_answer
 from glm_kvplan.engines.sglang.sizing.host_coverage import balance
 from glm_kvplan.engines.sglang.sizing.remedies import remedies
 from glm_kvplan.engines.sglang.sizing.solver import attempt
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of, setup_of
+from glm_kvplan.engines.sglang.sizing.start import boot, memory_of, setup_of
 from glm_kvplan.engines.sglang.weight_placement import placement
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB

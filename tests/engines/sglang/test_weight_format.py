@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glm_kvplan.engines.sglang.weight_format import weight_format
+from glm_kvplan.engines.weight_format import weight_format
 from glm_kvplan.model.quantized_modules import names, packed_roles
 
 # nvidia/GLM-5.3-Flash-NVFP4 leaves attention, shared experts, routers, embeddings, head and vision tower in BF16; its

@@ -17,17 +17,8 @@ from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
 from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
 from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.memory.budget import MemoryBudget, memory_budget
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
-
-
-class MemoryGiven(NamedTuple):
-    """What the user knows of a rank's memory, in GiB; what is None is estimated from the GPU and the checkpoint."""
-
-    pre_gib: float | None = None
-    available_gib: float | None = None
-    weights_gib: float | None = None
-    draft_weights_gib: float | None = None
-    checkpoint: str | None = None
 
 
 class Boot(NamedTuple):
