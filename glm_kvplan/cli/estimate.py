@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-from glm_kvplan.engines.sglang.sizing.estimate import estimate as make_estimate
 
 
 @takes(*DEPLOYMENT)
@@ -28,21 +28,11 @@ def estimate(
     Example: kvplan estimate --tp-size 8 --dp-size 8 --enable-dp-attention --kv-cache-dtype fp8_e4m3
     --context 128k --concurrency 64
     """
+    from glm_kvplan.engines.sglang.answers.estimate_answer import answer_estimate
+    from glm_kvplan.engines.sglang.answers.estimate_page import estimate_page
+
     plan = plan_of(ctx)
     workload = read_workload(plan, context, concurrency)
-    answer, host = make_estimate(plan, workload), None
-    if plan.deployment.enable_hierarchical_cache or host_gib is not None or pod_gib is not None:
-        from glm_kvplan.engines.sglang.sizing.host_answer import host_answer
-
-        given = read_host(plan.deployment, host_gib, pod_gib)
-        host = host_answer(plan, answer.sizes, given._replace(prefix_tokens=workload.context))
-    if json:
-        from glm_kvplan.show.estimate_json import document
-        from glm_kvplan.show.json_text import print_json
-
-        print_json(document(plan, answer, host))
-    else:
-        from glm_kvplan.show.estimate_text import render
-
-        render(plan, answer, host, explain=explain)
-    return 0 if host is None or host.fits else 1
+    answer = answer_estimate(plan, workload, read_host(plan.deployment, host_gib, pod_gib))
+    print_answer("estimate", answer, lambda: estimate_page(answer, explain=explain), json)
+    return 0 if answer.host is None or answer.host.holds else 1

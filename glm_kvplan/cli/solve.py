@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import read_tokens
-from glm_kvplan.engines.sglang.sizing.start import boot, setup_of
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -34,21 +34,12 @@ def solve(
 
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """
+    from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
+    from glm_kvplan.engines.sglang.answers.solve_page import solve_page
+
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     host = read_host(plan.deployment, host_gib, pod_gib, context)
-    answer = boot(plan, given, None if prompt is None else read_tokens(plan, prompt, "--prompt"), host)
-    priced = None
-    if prices and answer.failure is None:
-        from glm_kvplan.engines.sglang.sizing.prices import prices as price_list
-
-        priced = price_list(setup_of(plan, given))
-    if json:
-        from glm_kvplan.show.json_text import print_json
-        from glm_kvplan.show.solve_json import document
-
-        print_json(document(plan, answer, priced))
-    else:
-        from glm_kvplan.show.solve_text import render
-
-        render(plan, answer, priced)
-    return 0 if answer.failure is None and (answer.host is None or answer.host.fits) else 1
+    longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
+    answer = answer_solve(plan, given, longest, host, with_prices=prices)
+    print_answer("solve", answer, lambda: solve_page(answer), json)
+    return 0 if answer.failure is None and (answer.host is None or answer.host.holds) else 1

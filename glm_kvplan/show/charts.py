@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from glm_kvplan.show.page import Chart
+    from glm_kvplan.show.report_page import Chart
 
 NAMES = ("map", "frontier", "prices", "split", "host")
 PNG_DPI = 200

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, fromstring, register_namespace, tostr
 from glm_kvplan.show.charts_style import COLOURS
 
 if TYPE_CHECKING:
-    from glm_kvplan.show.page import Chart
+    from glm_kvplan.show.report_page import Chart
 
 OURS = "kv-"  # what an artist's name starts with where a page keeps it
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"

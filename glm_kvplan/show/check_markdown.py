@@ -6,7 +6,7 @@ from glm_kvplan.answers.check.checking import Checked
 from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.show.check_words import advice, amount, binding, summary
 from glm_kvplan.show.headline import headline
-from glm_kvplan.show.markdown import plain
+from glm_kvplan.show.printable import markdown as plain
 
 _MARK = {"holds": "holds", "fails": "**falls short**", "warns": "warning", "tolerated": "tolerated"}
 

@@ -1,96 +1,126 @@
-"""A report as plain data: sections of sentences, tables and charts. HTML and Markdown are two ways to print it."""
+"""An answer as a page: sections of lines, tables, charts and code. Every form is printed from it; nothing is computed.
+
+Texts are data or sentences (`said.Text`); the renderers make both printable, callers never escape anything.
+Tones: "" (plain), "strong", "muted", "good", "careful", "bad".
+"""
 
 from typing import NamedTuple
 
-from glm_kvplan.answers.pictures.picture import Picture
-from glm_kvplan.show.words import Words
+from glm_kvplan.show.said import Text
+
+Value = Text | int | float | None
+
+
+class Line(NamedTuple):
+    """A paragraph."""
+
+    text: Text
+    tone: str = ""
+
+
+class Column(NamedTuple):
+    """A column of a table. `kind` says what its values are and how they are written (see cells.py).
+
+    Where a terminal is too narrow, columns with a `spare` number are left out, the lowest first.
+    """
+
+    title: Text = ""
+    kind: str = "text"
+    spare: int = 0
 
 
 class Cell(NamedTuple):
-    """What a table shows, and the number behind it where there is one."""
+    """A value with more to say of it: its tone, that it is an estimate, or a kind that is not its column's."""
 
-    text: str
-    value: int | float | None = None
+    value: Value
+    tone: str = ""
+    estimated: bool = False
+    kind: str = ""
+
+
+class Row(NamedTuple):
+    """Cells of a table, as many as it has columns; a single one is a heading over the rows below it."""
+
+    cells: tuple[Cell | Value, ...]
+    tone: str = ""
 
 
 class Table(NamedTuple):
-    """`numeric` names the columns that are set flush right."""
+    """Rows under their columns. `head` False: the columns' titles say nothing new, a terminal leaves them out.
 
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    numeric: frozenset[int] = frozenset()
-    title: str = ""
+    `folded` is the line under which a page shows it on demand ("": it is always shown).
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    title: Text = ""
+    head: bool = True
+    folded: Text = ""
 
 
-class Chart(NamedTuple):
-    """`name` is the chart's (see report.charts); `alt` says in a sentence what it shows."""
+class Bar(NamedTuple):
+    """One bar of a chart. `look` names its colour and pattern: loaded, charged, uncharged, free, alarm, tokens, ..."""
+
+    name: Text
+    value: int | float
+    look: str
+    estimated: bool = False
+    mark: str = ""  # behind its name; the chart's `marks` say what it means
+
+
+class Stack(NamedTuple):
+    """Bars of bytes that add up to `total`, each starting where the last one ended; the last may be negative.
+
+    `alt` says in a sentence what it shows, `looks` what each look means, `marks` what each mark of a bar means.
+    """
 
     name: str
-    title: str
-    alt: str
+    title: Text
+    bars: tuple[Bar, ...]
+    total: int
+    alt: Text = ""
+    looks: tuple[tuple[str, Text], ...] = ()
+    marks: tuple[tuple[str, Text], ...] = ()
+
+
+class Code(NamedTuple):
+    """Text to copy into a shell, line by line."""
+
+    text: str
+    introduction: Text = ""
+
+
+Block = Line | Table | Stack | Code
 
 
 class Section(NamedTuple):
-    """`folded`: tables are shown on demand, under `summary`. `code` is text to copy, each with its introduction."""
+    """Blocks that belong together. `quiet`: they speak for themselves, a terminal shows no title."""
 
-    key: str
-    title: str
-    sentences: tuple[str, ...] = ()
-    chart: Chart | None = None
-    tables: tuple[Table, ...] = ()
-    folded: bool = False
-    summary: str = ""
-    code: tuple[tuple[str, str], ...] = ()
+    name: str
+    blocks: tuple[Block, ...]
+    title: Text = ""
+    quiet: bool = False
 
 
 class Page(NamedTuple):
-    """`verdict` is the answer in a sentence, `mood` how good it is: "yes", "tight" or "no"."""
+    """A whole answer. `warnings` are shown in every form; `notes` say how the input was read.
 
-    language: str
-    title: str
-    subtitle: str
-    wanted: str
-    verdict: str
-    mood: str
-    remarks: tuple[str, ...]
+    `lead` are the lines under the title. `language` is the one its sentences are said in.
+    """
+
+    title: Text
+    lead: tuple[Line, ...]
     sections: tuple[Section, ...]
-    footer: tuple[str, ...]
-
-    @property
-    def charts(self) -> tuple[Chart, ...]:
-        return tuple(section.chart for section in self.sections if section.chart is not None)
+    warnings: tuple[Text, ...] = ()
+    notes: tuple[Text, ...] = ()
+    footer: tuple[Text, ...] = ()
 
 
-def page(seen: Picture, words: Words) -> Page:
-    """The whole report of a picture, in the words of one language."""
-    from glm_kvplan import __version__
-    from glm_kvplan.show import page_charts, page_tables, page_verdict
+def heading(text: Text) -> Row:
+    """A row that names the rows below it."""
+    return Row((text,), "strong")
 
-    plan = seen.plan
-    found: list[Section | None] = [page_tables.sizes(seen, words)]
-    if seen.boot.failure is None:
-        found += [
-            page_charts.memory_map(seen, words),
-            page_charts.frontier(seen, words),
-            page_charts.price_list(seen, words),
-            page_charts.split(seen, words),
-            page_charts.host(seen, words),
-        ]
-    found += [
-        page_tables.flags(seen, words),
-        page_tables.formulas(seen, words),
-        page_tables.paste(seen, words),
-        page_tables.notes(seen, words),
-    ]
-    verdict, mood, remarks = page_verdict.verdict(seen, words)
-    return Page(
-        language=words.language,
-        title=words("title", model=plan.model.name),
-        subtitle=page_verdict.subtitle(seen, words),
-        wanted=page_verdict.wanted(seen, words),
-        verdict=verdict,
-        mood=mood,
-        remarks=remarks,
-        sections=tuple(section for section in found if section is not None),
-        footer=(words("units"), words("made_by", version=__version__)),
-    )
+
+def rows(*found: tuple[Cell | Value, ...]) -> tuple[Row, ...]:
+    """Plain rows."""
+    return tuple(Row(cells) for cells in found)

@@ -6,7 +6,7 @@ from glm_kvplan.answers.pictures.region import FrontierPoint
 from glm_kvplan.engines.sglang.sizing.memory_map import FREE, Segment
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.show.format import binary, decimal, free_change, gib, whole
-from glm_kvplan.show.page import Cell, Chart, Section, Table
+from glm_kvplan.show.report_page import Cell, Chart, Section, Table
 from glm_kvplan.show.words import Words
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from glm_kvplan.show.page import Page, Section, Table
+from glm_kvplan.show.report_page import Page, Section, Table
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _MARKS = {"yes": "✓", "tight": "!", "no": "✗"}

@@ -2,8 +2,8 @@
 
 import re
 
-from glm_kvplan.show.markdown import plain
-from glm_kvplan.show.page import Page, Section, Table
+from glm_kvplan.show.printable import markdown as plain
+from glm_kvplan.show.report_page import Page, Section, Table
 
 _MARKS = {"yes": "✅", "tight": "⚠️", "no": "❌"}
 

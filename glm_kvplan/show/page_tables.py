@@ -5,7 +5,7 @@ from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.memory.budget import show_gib
 from glm_kvplan.show.flag_words import flag_lines
 from glm_kvplan.show.format import about, binary, gib, shown, three_digits, whole
-from glm_kvplan.show.page import Cell, Section, Table
+from glm_kvplan.show.report_page import Cell, Section, Table
 from glm_kvplan.show.words import Words
 
 _SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")

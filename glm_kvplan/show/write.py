@@ -9,7 +9,7 @@ from glm_kvplan.show.whole_file import destination
 
 if TYPE_CHECKING:
     from glm_kvplan.answers.pictures.picture import Picture
-    from glm_kvplan.show.page import Chart, Page
+    from glm_kvplan.show.report_page import Chart, Page
 
 FORMATS = ("html", "md", "png", "svg")
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "md", ".markdown": "md", ".png": "png", ".svg": "svg"}
@@ -60,7 +60,7 @@ def write_report(seen: "Picture", wanted: Wanted) -> None:
 
 def render(seen: "Picture", wanted: Wanted) -> bytes:
     """The report's bytes; the same for the same plan, whenever and wherever they are made."""
-    from glm_kvplan.show.page import page
+    from glm_kvplan.show.report_page import page
     from glm_kvplan.show.words import load_words
 
     words = load_words(wanted.language)

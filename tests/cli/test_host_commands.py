@@ -146,8 +146,8 @@ def test_the_slots_named_level_the_tiers(
     before = answer(capsys, *words)["host"]
     level = before["level"]
     again = answer(capsys, *words, "--max-mamba-cache-size", str(level["max_mamba_cache_size"]))
-    assert again["max_total_num_tokens"] == level["sizes_per_rank"]["tokens"]
-    assert again["max_running_requests"] == level["sizes_per_rank"]["running_requests"]
+    assert again["max_total_num_tokens"] == level["sizes"]["tokens"]
+    assert again["max_running_requests"] == level["sizes"]["running_requests"]
     after = again["host"]["coverage"]
     assert after == level["coverage"]
     assert after["usable_prefixes"] > before["coverage"]["usable_prefixes"]

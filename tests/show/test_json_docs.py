@@ -1,4 +1,4 @@
-"""docs/json.md names every field that a command's JSON has."""
+"""docs/json.md names every field that a command's JSON has, and its tables are made from the types."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_fields import MISSING, rewritten
 from paths import ROOT
 
 TEXT = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
@@ -93,9 +94,9 @@ def fields(value: Any) -> set[str]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_field_is_named(name: str) -> None:
-    text = section("Common head") + section(SECTIONS.get(name, name))
-    if name in ("estimate", "host"):
-        text += section("solve") + section("host") + section("decode_overrun")
+    text = TEXT.partition("\n## ")[0] + section("Common head") + section(SECTIONS.get(name, name))
+    if name in ("estimate", "host", "solve", "solve, refused"):
+        text += "".join(map(section, ("Values that several answers have", "host", "decode_overrun")))
     named = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", text))))
     answer = answers()[name]
     assert sorted(fields(answer if name != "host" else answer["host"]) - named) == []
@@ -106,7 +107,13 @@ def test_the_schema_is_the_commands_name() -> None:
         command = words.split()[0]
         expected = "engines-diff" if name == "engines, gpus" else command
         assert answers()[name]["schema"] == f"glm-kvplan/{expected}"
-        assert answers()[name]["schema_version"] == 1
+        assert answers()[name]["schema_version"] == (2 if command in ("estimate", "solve") else 1)
+
+
+def test_the_tables_are_the_types() -> None:
+    """`python tests/show/json_fields.py` brings them up to date; what a field means is written by hand."""
+    assert rewritten(TEXT) == TEXT
+    assert MISSING not in TEXT
 
 
 def test_sweeps_columns_are_named() -> None:

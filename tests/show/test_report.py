@@ -23,8 +23,8 @@ from glm_kvplan.engines.sglang.sizing import memory_map
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show import charts
-from glm_kvplan.show.page import page
 from glm_kvplan.show.page_md import markdown
+from glm_kvplan.show.report_page import page
 from glm_kvplan.show.words import LANGUAGES, load_words
 from glm_kvplan.show.write import Wanted, render
 
@@ -171,7 +171,7 @@ def test_markdown_is_short_and_says_it() -> None:
 
 @given(st.text())
 def test_markdown_keeps_any_text_on_its_line(text: str) -> None:
-    from glm_kvplan.show.markdown import plain
+    from glm_kvplan.show.printable import markdown as plain
 
     assert len(plain(text).splitlines()) <= 1
 
@@ -233,7 +233,7 @@ def test_both_languages_say_the_same() -> None:
 
 
 def test_every_word_is_used() -> None:
-    modules = [path for kind in ("page*.py", "charts*.py") for path in DIRECTORY.glob(kind)]
+    modules = [path for kind in ("*page*.py", "charts*.py") for path in DIRECTORY.glob(kind)]
     source = "".join(path.read_text(encoding="utf-8") for path in modules)
     composed = ("panel_", "mark_", "key_", "host_", "memory_", "head_")
     for key in load_words("en").texts:

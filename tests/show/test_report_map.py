@@ -1,5 +1,6 @@
 """The terminal's memory map at every width: nothing wider than the terminal, no figure cut, bars to scale."""
 
+import io
 import os
 import pty
 import re
@@ -10,15 +11,19 @@ from typing import Any
 
 import pytest
 
-from glm_kvplan.answers.pictures.pool_bars import REST, pool_map
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.answers.map_shown import map_stack, show_map
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap
+from glm_kvplan.engines.sglang.sizing.pool_map import REST, pool_map
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show.map_text import legend, map_lines
+from glm_kvplan.show.said import ENGLISH
+from glm_kvplan.show.terminal import Piece, Screen
+from glm_kvplan.show.text_bars import bar_lines, legend
+from glm_kvplan.show.wrapping import width_of, wrap
 from glm_kvplan.tensor import device_bytes
 
 WIDTHS = range(40, 201)
@@ -38,14 +43,28 @@ def map_of(name: str) -> MemoryMap:
     return drawn
 
 
+def drawn(memory: MemoryMap, width: int, plain: bool) -> list[list[Piece]]:
+    """The lines of the bars, without the legend."""
+    stack = map_stack(show_map(memory))
+    return bar_lines(stack, Screen(io.StringIO(), width, False, plain), ENGLISH)[: -legend_lines(memory, width)]
+
+
+def legend_lines(memory: MemoryMap, width: int) -> int:
+    return len(wrap(legend(map_stack(show_map(memory)), ENGLISH), width))
+
+
+def text_of(line: list[Piece]) -> str:
+    return "".join(text for text, _ in line)
+
+
 @pytest.mark.parametrize("plain", [False, True], ids=["blocks", "ascii"])
 @pytest.mark.parametrize("name", PLANS)
 def test_every_width(name: str, plain: bool) -> None:
     memory = map_of(name)
     for width in WIDTHS:
-        lines = map_lines(memory, width, plain)
-        text = "\n".join(line.text + line.bar for line in lines)
-        assert all(line.width <= width for line in lines), width
+        lines = drawn(memory, width, plain)
+        text = "\n".join(map(text_of, lines))
+        assert all(width_of(text_of(line)) <= width for line in lines), width
         assert len(FIGURE.findall(text)) == len(memory.segments), width
         for segment in memory.segments:
             assert segment.name in text
@@ -57,18 +76,21 @@ def test_bars_are_to_scale(name: str) -> None:
     """A bar is as long as its segment's share of the whole, to half an eighth of a cell; in ASCII to half a cell."""
     memory = map_of(name)
     for width in (80, 137, 200):
-        room = min(100, width - max(len(line.text) for line in map_lines(memory, width, False)))
+        room = min(100, width - max(len(line[0][0]) for line in drawn(memory, width, False)))
         for plain, cell in ((False, 0.125), (True, 1.0)):
-            for segment, line in zip(memory.segments, map_lines(memory, width, plain), strict=True):
-                length = sum(1 if mark in "█#" else (" ▏▎▍▌▋▊▉".index(mark)) / 8 for mark in line.bar)
+            for segment, line in zip(memory.segments, drawn(memory, width, plain), strict=True):
+                length = sum(1 if mark in "█#" else (" ▏▎▍▌▋▊▉".index(mark)) / 8 for mark in line[1][0])
                 assert abs(length - max(0, segment.nbytes) / memory.total * room) <= cell / 2 + 1e-9
 
 
 def test_marks() -> None:
-    assert legend(map_of("measured")) == "179.06 GiB in all; * outside the engine's budget"
-    assert legend(map_of("plain")) == "140.40 GiB in all; * outside the engine's budget; ~ estimated"
-    over = map_lines(map_of("pools over"), 80, True)[-1]
-    assert over.text.startswith("free ") and " -" in over.text and over.style == "red" and not over.bar
+    def said(name: str) -> str:
+        return legend(map_stack(show_map(map_of(name))), ENGLISH)
+
+    assert said("measured") == "179.06 GiB in all; * outside the engine's budget"
+    assert said("plain") == "140.40 GiB in all; * outside the engine's budget; ~ estimated"
+    (text, _), (bar, look) = drawn(map_of("pools over"), 80, True)[-1]
+    assert text.startswith("free ") and " -" in text and look == "alarm" and not bar
 
 
 @pytest.mark.parametrize("gpu", [None, "h200"])

@@ -76,7 +76,7 @@ def test_estimate_says_in_text_what_it_says_in_json(
     words = ("estimate", *flags, *workload)
     document = json.loads(output(capsys, *words, "--json"))
     text = output(capsys, *words)
-    per_rank = [[ledger["total_bytes"] for ledger in stage["ledgers"]] for stage in document["stages"]]
+    per_rank = [[ledger["bytes"] for ledger in stage["ledgers"]] for stage in document["stages"]]
     everywhere = [document["ranks_per_stage"] * sum(column) for column in zip(*per_rank, strict=True)]
     sums = (*(sum(stage) for stage in per_rank), *everywhere, sum(everywhere))
     found = unmatched("\n".join(text.partition("one request on a rank")[::2]), document, sums)
@@ -88,7 +88,7 @@ def test_estimate_says_in_text_what_it_says_in_json(
 def request_bill(document: dict[str, Any], text: str) -> set[str]:
     """The figures of the line about one request, from the prices of the JSON."""
     stage = max(document["stages"], key=lambda stage: stage["allocated_bytes"])
-    need, slots = document["need_per_rank"], document["deployment"]["slots_per_request"]
+    need, slots = document["needed_sizes"], document["deployment"]["slots_per_request"]
     tokens = need["tokens"] // need["running_requests"]
     units = {"token": tokens, "state slot": slots, "request row": 1}
     cost = dict.fromkeys(units, 0)

@@ -182,7 +182,7 @@ def test_one_more_in_an_estimate(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert re.search(f"(?m)^{line}", out), line
     stage = answer(capsys, *words)["stages"][0]
-    ledgers = {each["name"]: (each["unit"], each["total_bytes"], each["charged"]) for each in stage["ledgers"]}
+    ledgers = {each["name"]: (each["unit"], each["bytes"], each["charged"]) for each in stage["ledgers"]}
     assert ledgers["scratch"] == ("request row", 11 << 20, False)
     assert ledgers["marks"] == ("token", 65_536_000, True)
     parts = {each["name"]: each["bytes"] for each in stage["difference"]}
@@ -199,8 +199,8 @@ def test_one_more_is_sized_and_drawn(capsys: pytest.CaptureFixture[str]) -> None
     rows = found["max_running_requests"] + 1
     tokens = found["max_total_num_tokens"]
     assert found["costs"]["cell_bytes"] == 11 * (512 + 132) + 100
-    assert (segments["scratch space"]["nbytes"], segments["scratch space"]["charged"]) == (rows << 20, False)
-    assert (segments["token marks"]["nbytes"], segments["token marks"]["charged"]) == (100 * (tokens + 1), True)
+    assert (segments["scratch space"]["bytes"], segments["scratch space"]["charged"]) == (rows << 20, False)
+    assert (segments["token marks"]["bytes"], segments["token marks"]["charged"]) == (100 * (tokens + 1), True)
     assert segments["scratch space"]["components"] == ["scratch"]
     out = printed(capsys, *words)
     assert re.search(r"(?m)^scratch space\* ", out) and re.search(r"(?m)^token marks ", out)

@@ -45,10 +45,15 @@ class RankEstimate:
     def request_bytes(self, tokens: int) -> dict[str, int]:
         """Bytes of one request of `tokens` tokens, by the unit they are paid in: token, state slot, request row."""
         units = {"token": tokens, "state slot": self.rank.deployment.slots_per_request, "request row": 1}
-        found = dict.fromkeys(units, 0)
+        return {unit: price * units[unit] for unit, price in self.unit_bytes.items()}
+
+    @property
+    def unit_bytes(self) -> dict[str, int]:
+        """The whole price of one token, one state slot and one request row: over all ledgers that are paid in it."""
+        found = {"token": 0, "state slot": 0, "request row": 0}
         for ledger in self.ledgers:
-            if ledger.account.unit in units:
-                found[ledger.account.unit] += ledger.bytes_per_unit * units[ledger.account.unit]
+            if ledger.account.unit in found:
+                found[ledger.account.unit] += ledger.bytes_per_unit
         return found
 
     @cached_property

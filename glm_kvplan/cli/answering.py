@@ -1,0 +1,18 @@
+"""How a command prints its answer: its page on the terminal, or the answer itself as JSON."""
+
+from collections.abc import Callable
+from typing import Any
+
+from glm_kvplan.show.page import Page
+
+
+def print_answer(command: str, answer: Any, page: Callable[[], Page], json: bool) -> None:
+    """Print an answer. The page is made only where it is shown."""
+    if json:
+        from glm_kvplan.show.json import document, print_json
+
+        print_json(document(command, answer))
+    else:
+        from glm_kvplan.show.text import print_page
+
+        print_page(page())

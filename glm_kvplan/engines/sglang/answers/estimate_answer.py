@@ -1,0 +1,189 @@
+"""What the caches of a workload cost, whole: the answer of `kvplan estimate`."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.sglang.answers.host_shown import HostShown, show_host
+from glm_kvplan.engines.sglang.answers.map_shown import MapShown, show_map
+from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown, overrun_warnings, show_overrun
+from glm_kvplan.engines.sglang.answers.plan_head import head_of
+from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
+from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven, host_answer
+from glm_kvplan.engines.sglang.sizing.pool_map import pool_map
+from glm_kvplan.show.format import whole
+from glm_kvplan.show.said import Text, say
+
+_SIZES = {"tokens": "tokens", "state_slots": "state slots", "running_requests": "running requests"}
+
+
+class LedgerShown(NamedTuple):
+    """One cost of one rank, and of all ranks that have it."""
+
+    name: str
+    title: str
+    unit: str
+    bytes_per_unit: int
+    written_bytes_per_unit: int
+    units: int
+    nbytes: int
+    bytes_all_ranks: int
+    formula: str
+    formula_in_numbers: str
+    terms: Mapping[str, int]
+    source: str
+    charged: bool
+    backed_up: bool
+
+
+class DifferenceShown(NamedTuple):
+    """One named share of allocated less charged."""
+
+    name: str
+    nbytes: int
+    reason: str
+
+
+class StageShown(NamedTuple):
+    """One rank of a pipeline stage. The prices are whole: of a token in every ledger that grows with tokens."""
+
+    layers: range
+    bytes_per_token: int
+    bytes_per_state_slot: int
+    bytes_per_request_row: int
+    ledgers: tuple[LedgerShown, ...]
+    nbytes: int  # of all ledgers
+    charged_bytes: int
+    allocated_bytes: int
+    difference: tuple[DifferenceShown, ...]
+    certainty: str
+
+
+class RequestShown(NamedTuple):
+    """One request of the workload on a rank of the fullest stage: its tokens in whole pages, its slots, its rows."""
+
+    tokens: int
+    state_slots: int
+    nbytes: int
+    token_bytes: int
+    state_slot_bytes: int
+    row_bytes: int
+
+
+class EstimateAnswer(NamedTuple):
+    head: Head
+    workload: Workload
+    needed_sizes: PoolSizes
+    sizes: PoolSizes
+    ranks: int
+    ranks_per_stage: int
+    allocated_bytes_all_ranks: int
+    stages: tuple[StageShown, ...]
+    fullest_stage: int
+    request: RequestShown
+    memory_map: MapShown
+    host: HostShown | None
+    decode_overrun: OverrunShown | None
+    warnings: tuple[Text, ...]
+
+    @property
+    def fullest(self) -> StageShown:
+        return self.stages[self.fullest_stage]
+
+
+def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> EstimateAnswer:
+    """What `workload` costs under `plan`. `given` is what is known of the host's memory, for HiCache."""
+    found = estimate(plan, workload)
+    rank = found.largest
+    host = None
+    if plan.deployment.enable_hierarchical_cache:
+        host = host_answer(plan, found.sizes, given._replace(prefix_tokens=workload.context))
+    staging = 0 if host is None else host.plan.staging_bytes
+    shown_host = show_host(host)
+    overrun = show_overrun(decode_overrun(rank.rank, found.sizes))
+    return EstimateAnswer(
+        head=head_of(plan),
+        workload=workload,
+        needed_sizes=found.need,
+        sizes=found.sizes,
+        ranks=found.ranks,
+        ranks_per_stage=found.ranks_per_stage,
+        allocated_bytes_all_ranks=found.allocated_everywhere,
+        stages=tuple(_stage(found, each) for each in found.stages),
+        fullest_stage=found.stages.index(rank),
+        request=_request(plan, found, rank),
+        memory_map=show_map(pool_map(plan, rank.rank, found.sizes, staging)),
+        host=shown_host,
+        decode_overrun=overrun,
+        warnings=(
+            *_shortfalls(found),
+            *overrun_warnings(overrun),
+            *(hazard.message for hazard in (() if host is None else host.hazards)),
+        ),
+    )
+
+
+def _stage(answer: Estimate, rank: RankEstimate) -> StageShown:
+    found = rank.attribution
+    price = rank.unit_bytes
+    return StageShown(
+        layers=rank.stage,
+        bytes_per_token=price["token"],
+        bytes_per_state_slot=price["state slot"],
+        bytes_per_request_row=price["request row"],
+        ledgers=tuple(_ledger(answer, ledger) for ledger in rank.ledgers),
+        nbytes=sum(ledger.total for ledger in rank.ledgers),
+        charged_bytes=found.charged,
+        allocated_bytes=found.allocated,
+        difference=tuple(DifferenceShown(part.name, part.nbytes, part.reason) for part in found.parts),
+        certainty="exact",
+    )
+
+
+def _ledger(answer: Estimate, ledger: Ledger) -> LedgerShown:
+    account = ledger.account
+    return LedgerShown(
+        account.name,
+        account.title,
+        account.unit,
+        ledger.bytes_per_unit,
+        ledger.written,
+        ledger.units,
+        ledger.total,
+        answer.everywhere(account.name),
+        account.formula,
+        ledger.formula_in_numbers,
+        dict(ledger.terms),
+        account.source,
+        account.charged,
+        account.backed_up,
+    )
+
+
+def _request(plan: Plan, answer: Estimate, rank: RankEstimate) -> RequestShown:
+    tokens = answer.request_tokens
+    cost = rank.request_bytes(tokens)
+    return RequestShown(
+        tokens,
+        plan.deployment.slots_per_request,
+        sum(cost.values()),
+        cost["token"],
+        cost["state slot"],
+        cost["request row"],
+    )
+
+
+def _shortfalls(answer: Estimate) -> Iterator[Text]:
+    """Where sizes that flags fix are smaller than the workload."""
+    for name, need, size in zip(answer.need._fields, answer.need, answer.sizes, strict=True):
+        if need > size:
+            yield say(
+                "the workload needs {need} {what} on a rank; the flags give {size}",
+                need=whole(need),
+                what=say(_SIZES[name]),
+                size=whole(size),
+            )

@@ -1,0 +1,137 @@
+"""The page of `kvplan solve`: sizes and what binds them, the memory map, and whether the rest is enough to serve."""
+
+from collections.abc import Iterator
+from math import isfinite
+
+from glm_kvplan.engines.sglang.answers.host_page import host_section
+from glm_kvplan.engines.sglang.answers.map_shown import map_stack
+from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
+from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
+from glm_kvplan.engines.sglang.sizing.prices import Price
+from glm_kvplan.memory.budget_words import memory_line
+from glm_kvplan.show.format import three_digits, whole
+from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.said import Said, say
+
+SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
+HEADROOM_TONE = {"fits": "good", "tight": "careful", "short": "bad"}
+_UNITS = ("token", "state slot", "request row")  # what tokens, state slots and running requests move
+
+
+def solve_page(answer: SolveAnswer) -> Page:
+    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)))
+    return Page(answer.head.title, lead, tuple(_sections(answer)), answer.warnings, answer.head.notes)
+
+
+def _sections(answer: SolveAnswer) -> Iterator[Section]:
+    if answer.failure is not None:
+        yield Section("refusal", tuple(_refusal(answer)), say("Refused"), quiet=True)
+        return
+    assert answer.memory_map is not None and answer.headroom is not None
+    yield Section("sizes", tuple(_sizes(answer)), say("What the engine sizes"), quiet=True)
+    yield Section("limits", tuple(_limits(answer)), say("What binds"), quiet=True)
+    map_title = say("One rank's memory, to scale")
+    yield Section("map", (map_stack(answer.memory_map, unsure(answer)),), map_title, quiet=True)
+    verdict = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
+    yield Section("headroom", (verdict,), say("Headroom"), quiet=True)
+    if answer.host is not None:
+        yield host_section(answer.host)
+    if answer.prices is not None:
+        yield _prices(answer.prices, answer.certainty == "estimated")
+
+
+def unsure(answer: SolveAnswer) -> frozenset[str]:
+    """The segments whose tokens, slots or requests the memory's error moves."""
+    assert answer.memory_map is not None
+    low, high = answer.span
+    moved = set(_UNITS)
+    if low is not None and high is not None:
+        moved = {unit for least, most, unit in zip(low, high, _UNITS, strict=True) if least != most}
+    return frozenset(segment.name for segment in answer.memory_map.segments if segment.unit in moved)
+
+
+def _sizes(answer: SolveAnswer) -> Iterator[Table | Line]:
+    """The engine's integers; with their spans, to three digits, where the memory is estimated."""
+    columns = (Column(say("what")), Column(say("value"), "count"), Column(say("within the estimate")))
+    found = [
+        Row(
+            (Cell(name, "strong"), Cell(value, "strong", moves(answer, place)), Cell(span_said(answer, place), "muted"))
+        )
+        for place, (name, value) in enumerate(zip(SIZES, answer.sizes, strict=True))
+    ]
+    yield Table(columns, tuple(found), head=False)
+    workers = answer.head.deployment["attn_dp_size"]
+    if workers != 1:
+        yield Line(say("per DP worker; there are {count}", count=workers), "muted")
+
+
+def moves(answer: SolveAnswer, place: int) -> bool:
+    """Whether the memory's error moves this one of the sizes."""
+    return any(end is None or end[place] != answer.sizes[place] for end in answer.span)
+
+
+def span_said(answer: SolveAnswer, place: int) -> Said | str:
+    """A size at the ends of the memory's error; nothing where they are one."""
+    least, most = (say("refused") if end is None else three_digits(end[place]) for end in answer.span)
+    return "" if least == most else say("{least} to {most} within the estimate", least=least, most=most)
+
+
+def _limits(answer: SolveAnswer) -> Iterator[Line]:
+    assert answer.limits is not None
+    estimated = answer.certainty == "estimated"
+    yield Line(_limit_line("tokens are bound by {name}", answer.limits.tokens, estimated))
+    yield Line(_limit_line("requests are bound by {name}", answer.limits.requests, estimated))
+    slots = answer.limits.state_slots
+    template = "state slots follow {name}" if estimated else "state slots follow {name} ({text})"
+    yield Line(say(template, name=say(slots.name), text=slots.text))
+    if isfinite(answer.limits.tokens_per_slot):
+        tokens = whole(int(answer.limits.tokens_per_slot))
+        yield Line(say("one state slot costs as much as {tokens} tokens", tokens=tokens))
+
+
+def _limit_line(template: str, found: tuple[Limit, ...], estimated: bool) -> Said:
+    """Exact numbers only where the memory is: the limit's own, and the next one's."""
+    if not estimated:
+        template += " ({text})"
+    if len(found) == 1:
+        return say(template, name=say(found[0].name), text=found[0].text)
+    value = f"~{three_digits(found[1].value)}" if estimated else whole(found[1].value)
+    template += "; next {next} at {value}"
+    return say(template, name=say(found[0].name), text=found[0].text, next=say(found[1].name), value=value)
+
+
+def _refusal(answer: SolveAnswer) -> Iterator[Line]:
+    assert answer.failure is not None
+    yield Line(say("the engine refuses to start: {reason}", reason=answer.failure.message), "bad")
+    if not answer.remedies:
+        yield Line(say("no single flag lets it start"))
+        return
+    yield Line(say("each of these alone lets it start:"))
+    for remedy in answer.remedies:
+        yield Line(f"  {remedy.text}")
+
+
+def _prices(priced: tuple[Price, ...], estimated: bool) -> Section:
+    blocks: list[Line | Table] = []
+    if estimated:
+        blocks.append(Line(say("~ from the middle of the estimate, to three digits"), "muted"))
+    columns = (
+        Column(say("knob")),
+        Column(say("from → to")),
+        Column(say("tokens"), "change"),
+        Column(say("slots"), "change"),
+        Column(say("requests"), "change"),
+        Column(say("free GiB"), "gib_change"),
+    )
+    blocks.append(Table(columns, tuple(_price_row(price, estimated) for price in priced)))
+    title = say("prices: one more unit of a knob; tokens and slots of a DP worker, requests of all")
+    return Section("prices", tuple(blocks), title)
+
+
+def _price_row(price: Price, estimated: bool) -> Row:
+    moved = say("{before} → {after}", before=price.before, after=price.after)
+    if price.failure is not None:
+        refused = Cell(say("refused: {kind}", kind=price.failure.replace("_", " ")), "bad")
+        return Row((price.knob, Cell(moved, "muted"), refused, None, None, None))
+    deltas = [Cell(each, estimated=estimated) for each in (price.tokens, price.slots, price.total_requests)]
+    return Row((price.knob, Cell(moved, "muted"), *deltas, price.free_bytes))

@@ -1,0 +1,138 @@
+"""The fields of an answer's JSON, read from its type, and the tables of docs/json.md that name them.
+
+`python tests/show/json_fields.py` writes the tables anew: a row a field, with its type; what it means stays as written.
+"""
+
+import re
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from paths import ROOT
+
+DOCUMENT = ROOT / "docs" / "json.md"
+MISSING = "(no meaning yet)"
+_TABLE = re.compile(r"(?ms)^<!-- fields of (.+?) -->\n\n(.*?)(?=\n\n|\Z)")
+_ROW = re.compile(r"(?m)^\| `([^`]+)` \| [^|]* \| (.*) \|$")
+
+
+class Field(NamedTuple):
+    """`path` is how one gets there: `stages[].ledgers[].name`; `kind` its type in JSON's words."""
+
+    path: str
+    kind: str
+
+
+def sections() -> dict[str, Any]:
+    """The types by the heading that documents them."""
+    from glm_kvplan.engines.answer_head import Head
+    from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer
+    from glm_kvplan.engines.sglang.answers.host_shown import HostShown
+    from glm_kvplan.engines.sglang.answers.map_shown import MapShown
+    from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown
+    from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
+    from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+    from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
+    from glm_kvplan.memory.budget import MemoryBudget
+
+    return {
+        "Common head": Head,
+        "sizes": PoolSizes,
+        "memory": MemoryBudget,
+        "memory_map": MapShown,
+        "limit": Limit,
+        "estimate": EstimateAnswer,
+        "solve": SolveAnswer,
+        "host": HostShown,
+        "decode_overrun": OverrunShown,
+    }
+
+
+def inner_values() -> tuple[Any, ...]:
+    """The engine's own numbers, of which the page speaks as a whole."""
+    from glm_kvplan.engines.sglang.sizing.rank_costs import Costs
+
+    return (Costs,)
+
+
+def fields_of(kind: Any) -> list[Field]:
+    """Every field of a type, those of the objects in it too; what has a section of its own is named once."""
+    apart = {id(each) for each in (*sections().values(), *inner_values()) if each is not kind}
+    return list(_fields(kind, "", apart))
+
+
+def _fields(kind: Any, path: str, apart: set[int]) -> Iterator[Field]:
+    for name, hint in _members(kind):
+        if name == "head":
+            continue
+        here = f"{path}{'bytes' if name == 'nbytes' else name}"
+        yield Field(here, _kind(hint))
+        inner, suffix = _inner(hint, "")
+        if inner is not None and id(inner) not in apart:
+            yield from _fields(inner, f"{here}{suffix}.", apart)
+
+
+def _members(kind: Any) -> Iterator[tuple[str, Any]]:
+    hints = get_type_hints(kind, vars(sys.modules[kind.__module__]))
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields
+    return ((name, hints[name]) for name in names)
+
+
+def _inner(hint: Any, suffix: str) -> tuple[Any, str]:
+    """The object within, and `[]` for every list around it."""
+    if _is_object(hint):
+        return hint, suffix
+    if get_origin(hint) in (Union, types.UnionType):
+        for part in get_args(hint):
+            found, again = _inner(part, suffix)
+            if found is not None:
+                return found, again
+    if get_origin(hint) in (tuple, list):
+        return _inner(get_args(hint)[0], f"{suffix}[]")
+    return None, suffix
+
+
+def _is_object(hint: Any) -> bool:
+    if not isinstance(hint, type) or hint.__name__ == "Said":
+        return False
+    return is_dataclass(hint) or (issubclass(hint, tuple) and hasattr(hint, "_fields"))
+
+
+def _kind(hint: Any) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return "string"
+    if origin in (Union, types.UnionType):
+        found = list(dict.fromkeys(_kind(part) for part in parts))
+        return " or ".join(sorted(found, key="null".__eq__))
+    if origin in (tuple, list):
+        return "list"
+    if _is_object(hint) or origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        return "object"
+    known = {int: "int", float: "number", bool: "bool", str: "string", range: "list", type(None): "null"}
+    return known.get(hint, "string" if getattr(hint, "__name__", "") == "Said" else "any")
+
+
+def documented(text: str) -> dict[str, dict[str, str]]:
+    """The meaning of every field by section and path."""
+    return {title: dict(_ROW.findall(table)) for title, table in _TABLE.findall(text)}
+
+
+def rewritten(text: str) -> str:
+    """The text with its tables made anew."""
+    known = documented(text)
+
+    def table(found: re.Match[str]) -> str:
+        title = found[1]
+        lines = [f"<!-- fields of {title} -->", "", "| field | type | meaning |", "| --- | --- | --- |"]
+        for field in fields_of(sections()[title]):
+            lines.append(f"| `{field.path}` | {field.kind} | {known[title].get(field.path, MISSING)} |")
+        return "\n".join(lines)
+
+    return _TABLE.sub(table, text)
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(rewritten(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
