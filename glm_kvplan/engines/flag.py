@@ -82,6 +82,18 @@ class Flag(NamedTuple):
         """The spelling to print; a value that no option sets is named like one."""
         return self.options[0] if self.options else option_of(self.name)
 
+    def words(self, value: object) -> str:
+        """As one would type it: `--tp-size 8`; "" for a switch that is off and has no spelling for it."""
+        if value is True:
+            return self.option
+        if value is False:
+            return self.negative[0] if self.negative else ""
+        import shlex  # a third of a millisecond that no answer in JSON needs
+
+        if isinstance(value, list | tuple):
+            return " ".join([self.option, *(shlex.quote(str(item)) for item in value)])
+        return f"{self.option} {shlex.quote(json.dumps(value) if isinstance(value, dict) else str(value))}"
+
     def exists_in(self, release: str) -> bool:
         """Whether `release` has the flag."""
         return _within(release, self.since, self.gone)

@@ -9,7 +9,7 @@ from glm_kvplan.answers.check.complaints import complaint
 from glm_kvplan.answers.check.file_text import looks_like_toml, parse_toml, parse_yaml
 from glm_kvplan.answers.check.positions import PlacedError, line_of
 from glm_kvplan.engines.flag import read_value
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
@@ -145,12 +145,11 @@ def _count(value: Any, key: str, name: str, lines: Mapping[KeyPath, int]) -> Any
 
 
 def _flags(data: dict[str, Any], name: str, lines: Mapping[KeyPath, int]) -> dict[str, object]:
-    kinds = {flag.name: flag for flag in FLAGS}
     flags: dict[str, object] = dict(data.get("flags", {}))
     for key, value in flags.items():
-        if kinds[key].kind == "count" and isinstance(value, str):
+        if FLAG[key].kind == "count" and isinstance(value, str):
             try:
-                flags[key] = read_value(kinds[key], value)
+                flags[key] = read_value(FLAG[key], value)
             except InputError as error:
                 raise PlacedError(name, line_of(lines, "flags", key), str(error)) from None
     nodes = data.get("nodes")

@@ -50,7 +50,11 @@ def _kind(flag: Flag) -> Any:
         return bool
     if flag.kind == "str":
         return Literal[flag.choices] if flag.choices else Text
-    return {"int": int, "count": EngineCount, "float": float, "json": dict[str, Any], "ints": list[int]}[flag.kind]
+    if flag.kind == "int":
+        return Annotated[int, Field(ge=int(flag.least), le=int(flag.most))]
+    if flag.kind == "float":
+        return Annotated[float, Field(gt=flag.least, le=flag.most)]
+    return {"count": EngineCount, "json": dict[str, Any], "ints": list[int]}[flag.kind]
 
 
 Flags = _part(
