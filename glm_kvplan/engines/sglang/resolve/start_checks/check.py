@@ -12,16 +12,15 @@ from glm_kvplan.errors import RefusedError
 class Launch:
     """A resolved launch as the checks read it: `launch.tp_size`, or any flag of START_FLAGS, given or by default."""
 
-    __slots__ = ("_arguments", "site")
+    site: Site
 
     def __init__(self, arguments: Arguments, site: Site) -> None:
-        self._arguments = arguments
+        # a view of the arguments, not a copy: every resolution reads it some two hundred times
+        self.__dict__ = arguments.__dict__
         self.site = site
 
     def __getattr__(self, name: str) -> Any:
-        if hasattr(self._arguments, name):
-            return getattr(self._arguments, name)
-        return self._arguments.given.get(name, START_FLAG[name].default)
+        raise AttributeError(f"no flag is called {name}")
 
     @property
     def hopper(self) -> bool:
@@ -34,7 +33,7 @@ class Launch:
     @property
     def engine_quantization(self) -> str | None:
         """The method the engine runs its kernels by: the flag's, or on data-centre Blackwell the checkpoint's."""
-        asked = self._arguments.given.get("quantization")
+        asked = self.given.get("quantization")
         if asked is not None:
             return None if asked == "unquant" else str(asked)
         return self.site.quantization if self.site.gpu.sm100 else None
@@ -70,6 +69,10 @@ class Launch:
         return int(text) if text.strip().lstrip("-").isdecimal() else default
 
 
+for _flag in START_FLAG.values():  # what is not given is as the engine has it
+    setattr(Launch, _flag.name, _flag.default)
+
+
 class Check(NamedTuple):
     """One check. `name` is what a profile's `absent_checks` says of a release that does not make it."""
 
@@ -83,5 +86,5 @@ def refuse(checks: Iterable[Check], launch: Launch) -> None:
     """Raise RefusedError for the first check that the release makes and the launch fails."""
     absent = launch.site.profile.absent_checks.split()
     for check in checks:
-        if check.name not in absent and check.refuses(launch):
+        if check.refuses(launch) and check.name not in absent:
             raise RefusedError(check.reason.format(a=launch), check.source)

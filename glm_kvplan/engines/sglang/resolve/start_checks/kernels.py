@@ -24,9 +24,8 @@ _COMPATIBLE = {
 
 def _own_page(a: Launch) -> str | None:
     """The kernel that changes the page this model needs, where it groups index keys."""
-    names = a.explicit_attention
-    for kernel, positions in _PAGED.items():
-        if any(names[position] == kernel for position in positions):
+    for position, kernel in enumerate(a.explicit_attention):
+        if kernel is not None and position in _PAGED.get(kernel, ()):
             return kernel
     if a.speculative_draft_attention_backend == "trtllm_mha":
         return "trtllm_mha"
