@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from glm_kvplan.engines.engine import Command, Given, Plan, Release, engine_named, find_release
-from glm_kvplan.engines.launches import launched_engine
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import load_model
 
@@ -82,5 +81,7 @@ def _release(name: str | None, launch: Launch | None) -> Release:
     """The release that `name` means, of the engine that the launch command starts where that says it."""
     if not isinstance(launch, str | Sequence):
         return find_release(name)
+    from glm_kvplan.engines.launches import launched_engine  # most questions come without a launch command
+
     told = launched_engine(launch)
     return find_release(name, None if told is None else engine_named(told))

@@ -1,7 +1,9 @@
 """How many units of each pool one rank holds."""
 
-from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class PoolSizes(NamedTuple):
@@ -11,7 +13,7 @@ class PoolSizes(NamedTuple):
     state_slots: int  # max_mamba_cache_size after sizing
     running_requests: int  # max_running_requests after sizing
 
-    def scaled(self, factor: Fraction, page_size: int) -> "PoolSizes":
+    def scaled(self, factor: "Fraction", page_size: int) -> "PoolSizes":
         """The sizes times `factor`, tokens in whole pages, one page, slot and request at least."""
         return PoolSizes(
             max(int(self.tokens * factor) // page_size, 1) * page_size,
