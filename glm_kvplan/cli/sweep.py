@@ -13,7 +13,7 @@ from glm_kvplan.answers.sweep.memory_readings import reading_notes
 from glm_kvplan.answers.sweep.order import read_order
 from glm_kvplan.answers.sweep.pareto import context_axis, frontier
 from glm_kvplan.answers.sweep.points import Row, Sweep, Workload
-from glm_kvplan.cli import drop_output
+from glm_kvplan.cli.app import drop_output
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, given_of

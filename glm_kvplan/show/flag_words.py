@@ -3,12 +3,13 @@
 import shlex
 from collections.abc import Mapping
 
+from glm_kvplan.engines.flag import flag
 from glm_kvplan.engines.sglang.flags import FLAG
 
 
 def flag_word(name: str, value: object) -> str:
     """`--tp-size 8`, `--enable-dp-attention`; empty for a switch that is off and has no spelling for it."""
-    return FLAG[name].words(value)
+    return (FLAG.get(name) or flag(name, "str", None, "")).words(value)
 
 
 def flag_lines(flags: Mapping[str, object], environment: Mapping[str, str] | None = None) -> str:
