@@ -1,6 +1,6 @@
 """`kvplan estimate`: what the caches cost."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
+
+if TYPE_CHECKING:
+    from glm_kvplan.show.page import Page
 
 
 @takes(*DEPLOYMENT)
@@ -29,10 +32,15 @@ def estimate(
     --context 128k --concurrency 64
     """
     from glm_kvplan.engines.sglang.answers.estimate_answer import answer_estimate
-    from glm_kvplan.engines.sglang.answers.estimate_page import estimate_page
 
     plan = plan_of(ctx)
     workload = read_workload(plan, context, concurrency)
     answer = answer_estimate(plan, workload, read_host(plan.deployment, host_gib, pod_gib))
-    print_answer("estimate", answer, lambda: estimate_page(answer, explain=explain), json)
+
+    def page() -> "Page":
+        from glm_kvplan.engines.sglang.answers.estimate_page import estimate_page  # JSON starts without it
+
+        return estimate_page(answer, explain=explain)
+
+    print_answer("estimate", answer, page, json)
     return 0 if answer.host is None or answer.host.holds else 1
