@@ -8,14 +8,17 @@ from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
 from glm_kvplan.engines.vllm.deployment import Deployment
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.engines.vllm.resolve.resolver import resolve
+from glm_kvplan.engines.weight_format import WeightFormat, weight_format
+from glm_kvplan.model.loader import BUNDLED_ORIGIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Given):
-    """What was given, with every default filled in, and the blocks that follow."""
+    """What was given, with every default filled in, the blocks that follow, and how its weights are stored."""
 
     deployment: Deployment
     blocks: Blocks
+    weight_format: WeightFormat
 
     @property
     def given(self) -> Given:
@@ -59,6 +62,8 @@ def resolved(given: Given) -> Plan:
         gpu=given.gpu,
         environment=given.environment,
     )
+    stand_in = given.model.origin == BUNDLED_ORIGIN and given.served is not None
+    config = None if stand_in else given.model.config
     return Plan(
         given.model,
         given.profile,
@@ -71,4 +76,5 @@ def resolved(given: Given) -> Plan:
         given.checked,
         deployment=deployment,
         blocks=blocks_of(Rank(given.model.geometry, deployment, given.profile)),
+        weight_format=weight_format(given.flags, config, given.served or given.model.name),
     )

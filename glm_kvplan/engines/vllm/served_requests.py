@@ -1,0 +1,37 @@
+"""How many requests run at once: of one context or of a mix, and what ends it."""
+
+from typing import NamedTuple
+
+from glm_kvplan.bisection import largest_unbounded
+from glm_kvplan.contexts import Contexts
+from glm_kvplan.engines.vllm.start import Start
+
+
+class Served(NamedTuple):
+    """Requests at once in the whole deployment. `per_engine` are one engine's; `limit` is what ends them."""
+
+    requests: int
+    per_engine: int
+    limit: str  # "blocks", "--max-num-seqs", "--max-model-len" or "the start fails"
+
+
+def served(start: Start, contexts: Contexts) -> Served:
+    """Requests of `contexts` that the blocks hold at once, none of them short of its own."""
+    deployment = start.blocks.rank.deployment
+    if start.failure is not None:
+        return Served(0, 0, "the start fails")
+    if contexts.longest > start.max_model_len:
+        return Served(0, 0, "--max-model-len")
+    held = largest_unbounded(lambda requests: blocks_of_mix(start, contexts, requests) <= start.usable) or 0
+    if held >= deployment.max_num_seqs:
+        one = deployment.max_num_seqs
+        return Served(one * deployment.data_parallel_size, one, "--max-num-seqs")
+    return Served(held * deployment.data_parallel_size, held, "blocks")
+
+
+def blocks_of_mix(start: Start, contexts: Contexts, requests: int) -> int:
+    """Blocks that `requests` requests hold at once in one engine."""
+    counts = contexts.counts(requests)
+    return sum(
+        count * start.blocks.needed(length) for length, count in zip(contexts.lengths, counts, strict=True) if count
+    )

@@ -1,0 +1,68 @@
+"""A plan started with the memory that is known: its blocks, at the middle and at the ends of what the memory may be."""
+
+from dataclasses import dataclass
+
+from glm_kvplan.engines.vllm.memory_before import Available, available, total_gib
+from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.start import Start, start
+from glm_kvplan.engines.vllm.weight_placement import placement
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
+from glm_kvplan.units import GIB
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What comes of a start. `low` and `high` are starts at the ends of the memory's interval, the middle where it has
+    none.
+    """
+
+    plan: Plan
+    memory: Available
+    start: Start
+    low: Start
+    high: Start
+    weights: WeightEstimate | None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the memory's interval moves nothing."""
+        return self.low.count == self.high.count and (self.low.failure is None) == (self.high.failure is None)
+
+
+def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun:
+    """Start `plan`. `measured` is the plan whose log printed `given.available_gib`, where that is another one: what the
+    two differ by in --gpu-memory-utilization is added.
+
+    Raises InputError for memory that is not known or cannot be, RefusedError where less is free than vLLM takes.
+    """
+    found, weights = memory_of(plan, given)
+    if measured is not None and found.how == "measured":
+        share = plan.deployment.gpu_memory_utilization - measured.deployment.gpu_memory_utilization
+        more = int(share * total_gib(plan.gpu) * GIB)
+        found = found._replace(nbytes=found.nbytes + more, low=found.low + more, high=found.high + more)
+    begun = start(plan.blocks, found.nbytes)
+    low = begun if found.low == found.nbytes else start(plan.blocks, found.low)
+    high = begun if found.high == found.nbytes else start(plan.blocks, found.high)
+    return Begun(plan, found, begun, low, high, weights)
+
+
+def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate | None]:
+    """The memory of the blocks, and the weights' estimate where it was needed."""
+    known = plan.deployment.kv_cache_memory_bytes is not None or given.available_gib is not None
+    weights = None
+    if not known and (given.weights_gib is None or (plan.deployment.draft_layers and given.draft_weights_gib is None)):
+        weights = estimate_weights(plan.geometry, placement(plan.rank), given.checkpoint or plan.weight_format.format)
+    found = available(
+        plan.rank,
+        plan.gpu,
+        available_gib=given.available_gib,
+        pre_gib=given.pre_gib,
+        weights_gib=given.weights_gib,
+        draft_weights_gib=given.draft_weights_gib,
+        weights=weights,
+    )
+    if found.nbytes > plan.gpu.memory_mib * 2**20:
+        raise InputError(f"{found.nbytes / GIB:.2f} GiB for blocks is more than a {plan.gpu.name} has")
+    return found, weights
