@@ -1,0 +1,195 @@
+"""A boot log of vLLM beside the plan: each number it prints, what is planned, and whether one explains the other."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from glm_kvplan.engines.vllm.boot_lines import Boot, Printed
+from glm_kvplan.engines.vllm.components import kda_state
+from glm_kvplan.engines.vllm.memory_before import GRAPHS
+from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.profile import releases
+from glm_kvplan.engines.vllm.start import Start, start
+from glm_kvplan.engines.vllm.starting import memory_of
+from glm_kvplan.engines.vllm.weight_placement import placement
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.memory.weights import estimate_weights
+from glm_kvplan.units import GIB
+
+
+class LogRow(NamedTuple):
+    """One printed number. `verdict`: same, within (the estimate's interval), differs, or not planned."""
+
+    title: str
+    printed: float
+    planned: float | None
+    error: float  # what `planned` may be off by
+    unit: str  # "GiB", "tokens", "blocks", "%", "x"
+    verdict: str
+    explanation: str
+    line: int
+
+
+class Reconciliation(NamedTuple):
+    """`explained`: the blocks, cache size and concurrency follow from the printed memory to the last digit."""
+
+    boot: Boot
+    rows: tuple[LogRow, ...]
+    start: Start | None  # the one that prints what the log prints
+    refusal: str | None  # what the plan says of a start that failed
+    explained: bool
+    warnings: tuple[str, ...]
+
+
+def release_of(boot: Boot) -> tuple[str, str | None]:
+    """(the release to plan with, a note where the log's own is another). Raises InputError for one before 0.30."""
+    if boot.release is None:
+        return releases()[-1], f"the log names no release: {releases()[-1]} is assumed"
+    plain = ".".join(boot.release.split(".")[:3])
+    plain = re.sub(r"[^\d.].*", "", plain)
+    if boot.release in releases():
+        return boot.release, None
+    earlier = [known for known in releases() if _number(known) <= _number(plain)]
+    if not earlier:
+        raise InputError(f"vLLM {boot.release[:40]} does not know this model; the first that does is {releases()[0]}")
+    return earlier[-1], f"the log is of vLLM {boot.release[:40]}: planned as {earlier[-1]}"
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:3])
+
+
+def reconcile(boot: Boot, plan: Plan, given: MemoryGiven) -> Reconciliation:
+    """Hold a log against the plan of the same launch."""
+    found = _matching_start(boot, plan)
+    rows = tuple(_rows(boot, plan, given, found))
+    failure = _failure(boot, plan)
+    needed = ("cache tokens", "concurrency", "block size")
+    explained = all(row.verdict == "same" for row in rows if row.title in needed)
+    explained = explained and (found is not None or failure is not None)
+    warnings = list(boot.warnings)
+    if boot.refusal is not None and failure is None:
+        warnings.append("the log ends in a refusal that the plan does not share")
+    return Reconciliation(boot, rows, found, failure, explained, tuple(warnings))
+
+
+def _matching_start(boot: Boot, plan: Plan) -> Start | None:
+    """The start that prints the log's cache size: its number of blocks is found, within the printed memory."""
+    tokens, context = boot.printed.get("cache tokens"), boot.printed.get("context")
+    if tokens is None or context is None:
+        return None
+    blocks = plan.blocks
+    needed = blocks.needed(int(context.value))
+    guess = int(tokens.value * needed / context.value)
+    for count in range(max(guess - 1, 1), guess + 3):
+        begun = start(blocks, count * blocks.nbytes)
+        if begun.max_model_len == int(context.value) and begun.printed_tokens == int(tokens.value):
+            return begun
+    return None
+
+
+def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> Iterator[LogRow]:
+    printed, deployment = boot.printed, plan.deployment
+    for name, value, unit in (
+        ("block size", deployment.block_size, "tokens"),
+        ("context", deployment.max_model_len if not deployment.fits_max_model_len else None, "tokens"),
+        ("state padding %", _padding(plan), "%"),
+    ):
+        if name in printed:
+            yield _exact(printed[name], value, unit, _why(plan, name))
+    yield from _memory_rows(boot, plan, given)
+    if "cache tokens" in printed and "concurrency" in printed:
+        tokens = None if found is None else float(found.printed_tokens)
+        why = "no number of blocks of this plan prints it" if found is None else _blocks_said(boot, plan, found)
+        yield _exact(printed["cache tokens"], tokens, "tokens", why)
+        yield _exact(
+            printed["concurrency"],
+            None if found is None else found.concurrency,
+            "x",
+            "blocks over blocks a request needs",
+        )
+    if "longest that fits" in printed and "left for blocks" in printed:
+        # the printed memory is what is left beside the block that is never given out
+        left = printed["left for blocks"]
+        low, high = (
+            plan.blocks.longest_context(int((left.value + end) * GIB) // plan.blocks.nbytes + 1)
+            for end in (-left.step / 2, left.step / 2)
+        )
+        value = printed["longest that fits"]
+        fits = low <= value.value <= high
+        middle = float(value.value if fits else high)
+        yield LogRow("longest that fits", value.value, middle, 0.0, "tokens", "same" if fits else "differs",
+                     "blocks beside the fixed ones, in tokens", value.line)  # fmt: skip
+    if "blocks" in printed and "available" in printed:
+        available = printed["available"]
+        low, high = (plan.blocks.count(int((available.value + end) * GIB)) for end in (-0.005, 0.005))
+        value = printed["blocks"]
+        fits = low <= value.value <= high
+        yield LogRow("blocks", value.value, float(value.value if fits else high), 0.0, "blocks",
+                     "same" if fits else "differs", "the printed memory over a block's bytes", value.line)  # fmt: skip
+
+
+def _exact(printed: Printed, planned: float | None, unit: str, why: str) -> LogRow:
+    verdict = "not planned" if planned is None else "same" if printed.agrees(planned) else "differs"
+    return LogRow(printed.name, printed.value, planned, 0.0, unit, verdict, why, printed.line)
+
+
+def _memory_rows(boot: Boot, plan: Plan, given: MemoryGiven) -> Iterator[LogRow]:
+    """What is taken before the blocks: weights, graphs, and what is left; held against the estimate's interval."""
+    printed = boot.printed
+    try:
+        weights = estimate_weights(plan.geometry, placement(plan.rank), given.checkpoint or plan.weight_format.format)
+    except InputError:
+        return
+    if "weights" in printed:
+        loaded = (weights.target[0] + weights.draft[0] - weights.returned[0]) / GIB
+        error = weights.error_gib if weights.error_gib is not None else 0.02 * loaded
+        yield _estimate(printed["weights"], loaded, error, "the checkpoint's tensors on one GPU")
+    for name in ("graphs estimated", "graphs"):
+        if name in printed and plan.gpu.capability[0] in GRAPHS:
+            part = GRAPHS[plan.gpu.capability[0]]
+            yield _estimate(printed[name], -part.gib, part.error_gib, part.source)
+            break
+    if "available" in printed and plan.deployment.kv_cache_memory_bytes is None:
+        found, _ = memory_of(plan, MemoryGiven(checkpoint=given.checkpoint))
+        error = (found.high - found.low) / 2 / GIB
+        yield _estimate(printed["available"], found.nbytes / GIB, error, "the share of the card less all of that")
+
+
+def _estimate(printed: Printed, planned: float, error: float, why: str) -> LogRow:
+    verdict = "within" if abs(printed.value - planned) <= error + printed.step / 2 else "differs"
+    return LogRow(printed.name, printed.value, planned, error, "GiB", verdict, why, printed.line)
+
+
+def _padding(plan: Plan) -> float:
+    """What the log prints: the state's page over the state, as the platform pads it."""
+    state = kda_state.layer_bytes(plan.rank)
+    page = plan.deployment.block_size * plan.deployment.sized_row_bytes
+    return 100 * (page - state) / state
+
+
+def _why(plan: Plan, name: str) -> str:
+    if name == "block size":
+        return plan.deployment.choice("block_size").reason
+    return "a layer's rows over its state" if name == "state padding %" else "--max-model-len"
+
+
+def _blocks_said(boot: Boot, plan: Plan, found: Start) -> str:
+    said = f"{found.count} blocks of {plan.blocks.nbytes:,} bytes, {plan.blocks.needed(found.max_model_len)} a request"
+    available = boot.printed.get("available")
+    if available is None:
+        return said
+    low, high = (plan.blocks.count(int((available.value + end) * GIB)) for end in (-0.005, 0.005))
+    inside = low <= found.count <= high
+    return said + (", as the printed memory gives" if inside else f"; the printed memory gives {low} to {high}")
+
+
+def _failure(boot: Boot, plan: Plan) -> str | None:
+    """What the plan says of the start that the log's memory makes, where it fails."""
+    memory = boot.printed.get("left for blocks") or boot.printed.get("available")
+    if boot.refusal is None or memory is None:
+        return None
+    beside = plan.blocks.nbytes if "left for blocks" in boot.printed else 0
+    failed = start(plan.blocks, int(memory.value * GIB) + beside).failure
+    return None if failed is None else failed.reason
