@@ -1,10 +1,10 @@
 """One start-up check of the engine that no memory rule makes: when it refuses, and why."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from glm_kvplan.engines.sglang.environment import switched_on
-from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
+from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
 from glm_kvplan.engines.sglang.start_flags import START_FLAG
 from glm_kvplan.errors import RefusedError
 
@@ -88,3 +88,33 @@ def refuse(checks: Iterable[Check], launch: Launch) -> None:
     for check in checks:
         if check.refuses(launch) and check.name not in absent:
             raise RefusedError(check.reason.format(a=launch), check.source)
+
+
+class _NotAStartFlag(Exception):
+    pass
+
+
+class _NothingGiven:
+    """A launch of which no start flag is given and nothing else is known."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in START_FLAG or name in DEFAULTS:
+            raise _NotAStartFlag
+        self.asked.add(name)
+        return START_FLAG[name].default
+
+
+def asked_only(check: Check) -> frozenset[str]:
+    """The start flags without which the check never refuses; empty where it may refuse whatever is given.
+
+    It is tried with no start flag given: where it says no before it asks for anything else, it always will.
+    """
+    launch = _NothingGiven()
+    try:
+        refuses = check.refuses(cast(Launch, launch))
+    except _NotAStartFlag:
+        return frozenset()
+    return frozenset() if refuses else frozenset(launch.asked)
