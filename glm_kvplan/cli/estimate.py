@@ -1,6 +1,6 @@
 """`kvplan estimate`: what the caches cost."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,9 +9,7 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-
-if TYPE_CHECKING:
-    from glm_kvplan.show.page import Page
+from glm_kvplan.engines.engine import answering
 
 
 @takes(*DEPLOYMENT)
@@ -31,16 +29,9 @@ def estimate(
     Example: kvplan estimate --tp-size 8 --dp-size 8 --enable-dp-attention --kv-cache-dtype fp8_e4m3
     --context 128k --concurrency 64
     """
-    from glm_kvplan.engines.sglang.answers.estimate_answer import answer_estimate
-
     plan = plan_of(ctx)
     workload = read_workload(plan, context, concurrency)
-    answer = answer_estimate(plan, workload, read_host(plan.deployment, host_gib, pod_gib))
-
-    def page() -> "Page":
-        from glm_kvplan.engines.sglang.answers.estimate_page import estimate_page  # JSON starts without it
-
-        return estimate_page(answer, explain=explain)
-
-    print_answer("estimate", answer, page, json)
+    made = answering(plan, "estimate")
+    answer = made.answer(plan, workload, read_host(plan, host_gib, pod_gib))
+    print_answer("estimate", answer, lambda: made.page(answer, explain=explain), json)
     return 0 if answer.host is None or answer.host.holds else 1

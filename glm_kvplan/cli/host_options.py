@@ -1,15 +1,12 @@
 """The options that say what is known of a host's memory."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.errors import InputError
+from glm_kvplan.engines.engine import Plan
 from glm_kvplan.units import parse_count
-
-if TYPE_CHECKING:
-    from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
+from glm_kvplan.workload import HostGiven
 
 _PANEL = "Host memory (HiCache)"
 
@@ -34,13 +31,6 @@ Prefix = Annotated[
 ]
 
 
-def read_host(
-    deployment: Deployment, host_gib: float | None, pod_gib: float | None, prefix: str | None = None
-) -> "HostGiven":
+def read_host(plan: Plan, host_gib: float | None, pod_gib: float | None, prefix: str | None = None) -> HostGiven:
     """What the options say. Raises InputError for values that cannot be, or that nothing would use."""
-    from glm_kvplan.engines.sglang.sizing.host_answer import host_given
-
-    tokens = None if prefix is None else parse_count(prefix, "--context")
-    if tokens is not None and not deployment.enable_hierarchical_cache:
-        raise InputError("--context is the cached prefix of HiCache's coverage; add --enable-hierarchical-cache")
-    return host_given(deployment, host_gib=host_gib, pod_gib=pod_gib, prefix_tokens=tokens)
+    return plan.host(host_gib, pod_gib, None if prefix is None else parse_count(prefix, "--context"))

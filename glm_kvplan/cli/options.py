@@ -1,21 +1,17 @@
 """The options that describe a deployment, the same on every command that needs one."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
-from glm_kvplan.engines.engine import Given, assumed_engine
+from glm_kvplan.engines.engine import NAMES, Given, assumed_engine, engine_named, find_release
+from glm_kvplan.engines.planner import Launch as Launched
 from glm_kvplan.engines.planner import given
-from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, releases
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import known_gpus
-
-if TYPE_CHECKING:
-    from glm_kvplan.engines.sglang.launch_command import LaunchCommand
 
 Model = Annotated[
     str | None,
@@ -31,14 +27,23 @@ Revision = Annotated[
     str | None,
     typer.Option("--revision", help="Revision on the Hub.", rich_help_panel=DEPLOYMENT_PANEL, metavar="REVISION"),
 ]
+
+
+def every_release() -> list[str]:
+    """What --engine takes by name: the first engine's releases bare, the others' with the engine's name."""
+    first, *others = map(engine_named, NAMES)
+    return [*first.releases(), *(f"{each.name}-{release}" for each in others for release in each.releases())]
+
+
 Engine = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--engine",
-        help="SGLang release, `installed`, or a profile file (see `kvplan engines`).",
+        help="Release (0.5.23, vllm-0.33.0), `installed`, or a profile file (see `kvplan engines`). "
+        "[the engine that the launch command starts; 0.5.21 of SGLang, the newest of vLLM]",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="RELEASE",
-        autocompletion=releases,
+        autocompletion=every_release,
     ),
 ]
 GpuName = Annotated[
@@ -64,7 +69,7 @@ Environment = Annotated[
     list[str] | None,
     typer.Option(
         "--env",
-        help="An SGLANG_ switch of the server, such as SGLANG_MAMBA_CONV_DTYPE=float32; may be repeated.",
+        help="An environment switch of the server, such as SGLANG_MAMBA_CONV_DTYPE=float32; may be repeated.",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="NAME=VALUE",
     ),
@@ -77,7 +82,7 @@ class _Sources(NamedTuple):
 
     model: str | None
     revision: str | None
-    engine: str
+    engine: str | None
     gpu: str | None
     launch: str | None
     environment: list[str] | None
@@ -86,7 +91,7 @@ class _Sources(NamedTuple):
 def _sources(
     model: Model = None,
     revision: Revision = None,
-    engine: Engine = BASELINE,
+    engine: Engine = None,
     gpu: GpuName = None,
     launch: Launch = None,
     environment: Environment = None,
@@ -99,30 +104,29 @@ _FLAGS = FlagGroup("flags", lambda: assumed_engine().flags)
 DEPLOYMENT = (_SOURCES, _FLAGS)  # the groups of a command that plans something
 
 
-def plan_of(ctx: typer.Context) -> Plan:
+def plan_of(ctx: typer.Context) -> Any:
     """The Plan of a command that takes DEPLOYMENT, its notes printed to standard error.
 
     A launch command after `--` (or in `--launch FILE`) is read first; options given to kvplan itself win over it.
     Raises InputError, RefusedError.
     """
-    made: Plan = given_of(ctx).plan()
-    installed = installed_release()
+    made = given_of(ctx).plan()
+    engine = made.profile.engine
+    installed = engine.installed()
     if installed is not None and installed != made.profile.base_release:
-        print(f"kvplan: note: sglang {installed} is installed here; this is {made.profile.release}", file=sys.stderr)
-    for note in (*made.notes, *made.deployment.warnings):
+        text = f"{engine.name} {installed} is installed here; this is {made.profile.release}"
+        print(f"kvplan: note: {text}", file=sys.stderr)
+    for note in (*made.notes, *made.warnings):
         print(f"kvplan: note: {note}", file=sys.stderr)
     return made
 
 
 def given_of(ctx: typer.Context) -> Given:
     """What such a command line says, not yet resolved. Raises InputError."""
-    asked, words = _SOURCES.of(ctx), ctx.obj["launch"]
-    command = None
-    if words is not None or asked.launch is not None:
-        command = read_launch(words, asked.launch, load_profile(asked.engine).base_release)
+    asked = _SOURCES.of(ctx)
     return given(
         _FLAGS.of(ctx),
-        launch=command,
+        launch=read_launch(ctx.obj["launch"], asked.launch, asked.engine),
         model=asked.model,
         revision=asked.revision,
         gpu=asked.gpu,
@@ -131,34 +135,27 @@ def given_of(ctx: typer.Context) -> Given:
     )
 
 
-def read_launch(words: list[str] | None, path: str | None, release: str = BASELINE) -> "LaunchCommand | None":
-    """The launch command after `--` or in `--launch FILE`, its own --config file with it. Raises InputError."""
+def read_launch(words: list[str] | None, path: str | None, engine: str | None = None) -> Launched | None:
+    """The launch command after `--`, as it stands there, or the one in `--launch FILE`, read. Raises InputError."""
     if words is not None and path is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
     if path is not None:
         from glm_kvplan.launch.launch_file import read_launch_file
 
-        return read_launch_file(path, release)
-    if words is None:
-        return None
-    from glm_kvplan.engines.sglang.launch_command import read_launch_command
-    from glm_kvplan.launch.launch_file import with_config_file
-
+        return read_launch_file(path, find_release(engine).base_release)
     # one word is the whole command in quotes: text for the reader to split
-    return with_config_file(read_launch_command(words[0] if len(words) == 1 else words, release), release)
+    return words[0] if words is not None and len(words) == 1 else words
 
 
 def _switches(assignments: list[str] | None) -> dict[str, str]:
     """The engine's switches that --env sets. Raises InputError for one that changes no byte."""
     if not assignments:
         return {}
-    from glm_kvplan.engines.sglang.environment import ENVIRONMENT
-
+    known = sorted(name for engine in map(engine_named, NAMES) for name in engine.switches)
     found = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
-        if not equals or name not in ENVIRONMENT:
-            known = ", ".join(sorted(ENVIRONMENT))
-            raise InputError(f"--env {assignment!r}: write NAME=VALUE with one of {known}")
+        if not equals or name not in known:
+            raise InputError(f"--env {name[:60]!r}: write NAME=VALUE with one of {', '.join(known)}")
         found[name] = value
     return found

@@ -44,6 +44,6 @@ def report(
     demand = read_demand(plan, context, concurrency, checkpoints)
     from glm_kvplan.answers.pictures.picture import picture
 
-    seen = picture(plan, demand, given, read_host(plan.deployment, host_gib, pod_gib))
+    seen = picture(plan, demand, given, read_host(plan, host_gib, pod_gib))
     write_report(seen, wanted)
     return 0 if seen.holds else 1

@@ -10,6 +10,7 @@ from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import read_tokens
+from glm_kvplan.engines.engine import answering
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -34,12 +35,10 @@ def solve(
 
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """
-    from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
-    from glm_kvplan.engines.sglang.answers.solve_page import solve_page
-
     plan, given = plan_of(ctx), MEMORY.of(ctx)
-    host = read_host(plan.deployment, host_gib, pod_gib, context)
+    host = read_host(plan, host_gib, pod_gib, context)
     longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
-    answer = answer_solve(plan, given, longest, host, with_prices=prices)
-    print_answer("solve", answer, lambda: solve_page(answer), json)
+    made = answering(plan, "solve")
+    answer = made.answer(plan, given, longest, host, with_prices=prices)
+    print_answer("solve", answer, lambda: made.page(answer), json)
     return 0 if answer.failure is None and (answer.host is None or answer.host.holds) else 1

@@ -1,16 +1,13 @@
 """The options that describe a workload, and what they say."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, default_workload
+from glm_kvplan.engines.engine import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
-
-if TYPE_CHECKING:
-    from glm_kvplan.engines.sglang.sizing.served_requests import Demand
+from glm_kvplan.workload import DEFAULT_CONTEXT, Demand, Workload
 
 WORKLOAD = "Workload"  # the panel
 
@@ -51,18 +48,20 @@ Checkpoints = Annotated[
 
 
 def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> Workload:
-    """The workload of equal requests that Context and Concurrency describe."""
-    return default_workload(
-        plan,
-        None if context is None else read_tokens(plan, context, "--context"),
-        None if concurrency is None else parse_count(concurrency, "--concurrency"),
-    )
+    """The workload of equal requests that Context and Concurrency describe.
+
+    Without a context 128K, or the server's longest if that is shorter; without a concurrency as many requests as the
+    flags ask for, or one.
+    """
+    tokens = min(DEFAULT_CONTEXT, plan.context_length) if context is None else read_tokens(plan, context, "--context")
+    if concurrency is None:
+        return Workload(tokens, plan.asked_requests or 1)
+    return Workload(tokens, parse_count(concurrency, "--concurrency"))
 
 
-def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int) -> "Demand":
+def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int) -> Demand:
     """The demand that Lengths, Concurrency and Checkpoints describe; what is left out as in `read_workload`."""
     from glm_kvplan.contexts import contexts, parse_contexts
-    from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 
     usual = read_workload(plan, None, concurrency)
     mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)
@@ -71,7 +70,7 @@ def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkp
 
 def read_tokens(plan: Plan, text: str, name: str) -> int:
     """Tokens of one request, no more than the server takes."""
-    tokens, most = parse_count(text, name), plan.deployment.context_length
+    tokens, most = parse_count(text, name), plan.context_length
     if tokens > most:
         raise InputError(f"{name} {text}: {tokens} tokens are more than the server accepts ({most}, --context-length)")
     return tokens

@@ -4,20 +4,23 @@ An engine is a folder with a module `engine` that holds its `ENGINE`; `find_rele
 such as `0.5.21`, `vllm-0.33.0` or a profile file means. Nothing outside `engines/` names an engine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from glm_kvplan.engines.flag import Choice, Flag, Variable
 from glm_kvplan.errors import InputError
+from glm_kvplan.workload import HostGiven
 
 if TYPE_CHECKING:
     from glm_kvplan.memory.gpu import Gpu
     from glm_kvplan.model.geometry import Geometry
     from glm_kvplan.model.loader import Model
+    from glm_kvplan.show.page import Page
 
 NAMES = ("sglang", "vllm")  # the folders; the first is meant by a release without a name
 
@@ -90,6 +93,13 @@ class Plan(Protocol):
     def context_length(self) -> int:
         """Tokens of the longest request the server takes."""
 
+    @property
+    def asked_requests(self) -> int | None:
+        """Requests at once that the user's own flags ask for, over the whole deployment."""
+
+    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> HostGiven:
+        """What is known of a host. Raises InputError for memory that cannot be, or that nothing would use."""
+
     def with_flags(self, **changes: object) -> Any:
         """The same with some flags changed (None takes one back) and every default resolved anew."""
 
@@ -159,6 +169,31 @@ class Given:
             self.notes,
             self.checked,
         )
+
+
+class Answering(NamedTuple):
+    """How an engine answers one command: the whole answer, and the page that shows it."""
+
+    answer: Callable[..., Any]
+    page: Callable[..., "Page"]
+
+
+def answering(plan: Given, command: str) -> Answering:
+    """How the engine of a plan answers `command`: `answer_<command>` and `<command>_page` of its folder `answers`.
+
+    Raises InputError for a command that it does not answer.
+    """
+    engine = plan.profile.engine
+    place = f"glm_kvplan.engines.{engine.name}.answers.{command}"
+    if find_spec(f"{place}_answer") is None:
+        raise InputError(f"kvplan {command} does not know {engine.title} yet; see docs/commands/{command}.md")
+    make = getattr(import_module(f"{place}_answer"), f"answer_{command}")
+
+    def page(answer: Any, **how: Any) -> "Page":  # imported only where an answer is shown as a page
+        made: Page = getattr(import_module(f"{place}_page"), f"{command}_page")(answer, **how)
+        return made
+
+    return Answering(make, page)
 
 
 @cache

@@ -55,7 +55,7 @@ def given(
     notes: list[str] = []
     served = served_revision = None
     if launch is not None:
-        command: Command = release.engine.read(launch, release) if isinstance(launch, str | Sequence) else launch
+        command = read_command(launch, release)
         all_flags.update(command.flags)
         checked = command.checked
         switches.update(command.environment)
@@ -77,11 +77,20 @@ def given(
     return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked)
 
 
+def read_command(launch: Launch, release: Release) -> Command:
+    """The launch command, read by its engine where it is still text or words. Raises InputError."""
+    if not isinstance(launch, str | Sequence):
+        return launch
+    command: Command = release.engine.read(launch, release)
+    return command
+
+
 def _release(name: str | None, launch: Launch | None) -> Release:
     """The release that `name` means, of the engine that the launch command starts where that says it."""
     if not isinstance(launch, str | Sequence):
         return find_release(name)
-    from glm_kvplan.engines.launches import launched_engine  # most questions come without a launch command
+    # the reader is a third of the start-up time, and most questions come without a launch command
+    from glm_kvplan.engines.launches import launched_engine
 
     told = launched_engine(launch)
     return find_release(name, None if told is None else engine_named(told))

@@ -15,6 +15,7 @@ LEVELS = (
     ("errors",),
     ("units", "bisection", "reading"),
     ("contexts", "tensor"),
+    ("workload",),
     ("show",),
     ("model",),
     ("launch",),
@@ -96,3 +97,47 @@ def test_the_drawing_shows_every_part_in_its_row() -> None:
 
 def test_every_part_is_drawn() -> None:
     assert {part(path) for path in MODULES} == set(LEVEL_OF)
+
+
+# Words that are the house's own beside being a flag of an engine: a plan's longest request, an expectation of a
+# deployment file, what weights are asked for.
+OWN_WORDS = {"context_length", "max_running_requests", "page_size"}
+# Where modules of the old house still name an engine, its release or a flag of it. Rows only go.
+STILL_NAMING = (
+    *("answers/", "launch/", "show/", "cli/app", "cli/advise", "cli/engines", "cli/pools", "cli/reconcile"),
+    "cli/validate",
+)
+
+
+def engine_words() -> set[str]:
+    from glm_kvplan.engines.engine import NAMES, engine_named
+
+    engines = [engine_named(name) for name in NAMES]
+    flags = {flag.name for engine in engines for flag in engine.flags if "_" in flag.name}
+    return (flags | {release for engine in engines for release in engine.releases()} | set(NAMES)) - OWN_WORDS
+
+
+def named_in(tree: ast.AST, words: set[str]) -> set[str]:
+    """Words that a module's code uses as a name, an attribute, a keyword or a whole text; sentences are left alone."""
+    found = {
+        name for name in imports(tree, at_start=False) if re.match(r"glm_kvplan\.engines\.(?:sglang|vllm)\b", name)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=word) | ast.Name(id=word) | ast.arg(arg=word) | ast.keyword(arg=word):
+                found |= {word} & words
+            case ast.Constant(value=str(word)):
+                found |= {word} & words
+    return found
+
+
+def test_no_module_outside_engines_names_an_engine() -> None:
+    words = engine_words()
+    found = {}
+    for path in MODULES:
+        relative = path.relative_to(PACKAGE)
+        if relative.parts[0] == "engines" or str(relative).startswith(STILL_NAMING):
+            continue
+        if named := named_in(ast.parse(path.read_text(encoding="utf-8")), words):
+            found[str(relative)] = sorted(named)
+    assert not found

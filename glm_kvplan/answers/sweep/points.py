@@ -15,7 +15,6 @@ from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import load_profile
-from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, served
 from glm_kvplan.engines.sglang.sizing.start import memory_of
 from glm_kvplan.errors import KvplanError, RefusedError
@@ -23,6 +22,7 @@ from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.units import LARGEST_COUNT
+from glm_kvplan.workload import DEFAULT_CONTEXT
 
 _ROLES = ("start", "alone", "memory", "workload")
 

@@ -7,7 +7,9 @@ from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
+from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
+from glm_kvplan.workload import HostGiven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,20 @@ class Plan(Given):
     def context_length(self) -> int:
         """Tokens of the longest request the server takes."""
         return self.deployment.context_length
+
+    @property
+    def asked_requests(self) -> int | None:
+        """Requests at once that the user's own flags ask for, over the whole deployment."""
+        asked = self.flags.get("max_running_requests")
+        return asked if isinstance(asked, int) else None
+
+    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> HostGiven:
+        """What is known of a host, as bytes. Raises InputError for memory that cannot be, or that nothing would use."""
+        from glm_kvplan.engines.sglang.sizing.host_answer import host_given
+
+        if prefix_tokens is not None and not self.deployment.enable_hierarchical_cache:
+            raise InputError("--context is the cached prefix of HiCache's coverage; add --enable-hierarchical-cache")
+        return host_given(self.deployment, host_gib=host_gib, pod_gib=pod_gib, prefix_tokens=prefix_tokens)
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

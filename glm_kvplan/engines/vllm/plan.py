@@ -9,7 +9,9 @@ from glm_kvplan.engines.vllm.deployment import Deployment
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.engines.vllm.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, weight_format
+from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
+from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,18 @@ class Plan(Given):
     def context_length(self) -> int:
         """Tokens of the longest request the server takes."""
         return self.deployment.max_model_len
+
+    @property
+    def asked_requests(self) -> int | None:
+        """Requests at once that the user's own flags ask for, over the whole deployment."""
+        asked = self.flags.get("max_num_seqs")
+        return asked * self.deployment.data_parallel_size if isinstance(asked, int) else None
+
+    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> HostGiven:
+        """What is known of a host: nothing of it is planned. Raises InputError where something was given."""
+        if not host_gib is pod_gib is prefix_tokens is None:
+            raise InputError("vLLM's host memory is not planned here; leave --host-gib and --pod-gib out")
+        return UNKNOWN_HOST
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

@@ -16,6 +16,7 @@ from glm_kvplan.engines.sglang.profile import releases
 from glm_kvplan.engines.sglang.start_flags import START_FLAGS
 
 PACKAGE = Path(kv.__file__).parent
+ENGINE = PACKAGE / "engines" / "sglang"
 ENGINES = json.loads(ENGINE_FLAGS.read_text(encoding="utf-8"))
 DECLARED = json.loads((DATA / "engine_declarations.json").read_text(encoding="utf-8"))["fields"]
 # Declared as None and filled in before anything reads it.
@@ -23,7 +24,7 @@ FILLED_IN = {"mamba_full_memory_ratio": 0.9, "json_model_override_args": None, "
 # What reading a flag looks like: in a rule, of the resolved deployment, of the flags as given.
 READ = re.compile(r'\b(?:a|deployment)\.(\w+)|\b(?:flags|given)\.get\("(\w+)"')
 SOURCES = {
-    path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path.name not in ("flag.py", "flags.py")
+    path: path.read_text(encoding="utf-8") for path in ENGINE.rglob("*.py") if path.name not in ("flag.py", "flags.py")
 }
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from setups import one_rank
 
+from glm_kvplan.cli.workload_options import read_workload
 from glm_kvplan.engines.planner import Plan, plan
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, default_workload, estimate
+from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
 from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, Solution, attempt, attempt_rank, attempt_stages, size
@@ -263,10 +264,10 @@ def test_a_default_of_the_engines_fixes_nothing() -> None:
 
 
 def test_the_workload_that_is_left_out() -> None:
-    assert default_workload(planned(), None, None) == (131_072, 1)
-    assert default_workload(planned(context_length=5000), None, None) == (5000, 1)
-    assert default_workload(planned(max_running_requests=64), None, None) == (131_072, 64)
-    assert default_workload(planned(max_running_requests=64), 10, 2) == (10, 2)
+    assert read_workload(planned(), None, None) == (131_072, 1)
+    assert read_workload(planned(context_length=5000), None, None) == (5000, 1)
+    assert read_workload(planned(max_running_requests=64), None, None) == (131_072, 64)
+    assert read_workload(planned(max_running_requests=64), "10", "2") == (10, 2)
 
 
 def test_the_whole_deployment_is_its_ranks() -> None:

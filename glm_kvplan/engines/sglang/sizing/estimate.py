@@ -12,15 +12,7 @@ from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.tensor import TensorSpec
-
-DEFAULT_CONTEXT = 128 * 1024
-
-
-class Workload(NamedTuple):
-    """What the whole deployment should hold at once: `concurrency` requests of `context` tokens each."""
-
-    context: int
-    concurrency: int
+from glm_kvplan.workload import Workload as Workload
 
 
 @dataclass(frozen=True)
@@ -135,15 +127,3 @@ def pool_sizes(plan: Plan, need: PoolSizes) -> PoolSizes:
     if deployment.max_mamba_cache_size is not None:
         slots = deployment.max_mamba_cache_size // deployment.attn_dp_size
     return PoolSizes(tokens, slots, requests)
-
-
-def default_workload(plan: Plan, context: int | None, concurrency: int | None) -> Workload:
-    """The workload where the user leaves one out: contexts of 128K (or the server's longest, if that is shorter), and
-    as many requests as --max-running-requests asks for, or one.
-    """
-    asked = plan.flags.get("max_running_requests")
-    if context is None:
-        context = min(DEFAULT_CONTEXT, plan.deployment.context_length)
-    if concurrency is None:
-        concurrency = asked if isinstance(asked, int) else 1
-    return Workload(context, concurrency)

@@ -10,7 +10,6 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
-from glm_kvplan.engines.sglang.sizing.estimate import DEFAULT_CONTEXT
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
 from glm_kvplan.engines.sglang.sizing.host_coverage import Balance, Coverage, balance, coverage
 from glm_kvplan.engines.sglang.sizing.host_fit import HostFit, bytes_by_host, host_fit, ranks_by_host
@@ -19,19 +18,9 @@ from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
 from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, attempt
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import GIB
-
-
-class HostGiven(NamedTuple):
-    """What is known beside the flags: bytes available on one host, a container's limit there, and the tokens of a
-    cached prefix (None: 128K, or the server's longest context if that is shorter).
-    """
-
-    host_bytes: int | None = None
-    pod_bytes: int | None = None
-    prefix_tokens: int | None = None
-
-
-UNKNOWN_HOST = HostGiven()
+from glm_kvplan.workload import DEFAULT_CONTEXT
+from glm_kvplan.workload import UNKNOWN_HOST as UNKNOWN_HOST
+from glm_kvplan.workload import HostGiven as HostGiven
 
 
 class Level(NamedTuple):

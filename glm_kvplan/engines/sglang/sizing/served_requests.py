@@ -3,19 +3,11 @@
 from typing import NamedTuple
 
 from glm_kvplan.bisection import largest
-from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import LARGEST_COUNT
-
-
-class Demand(NamedTuple):
-    """What is to be served at once by one engine, or by all replicas together."""
-
-    contexts: Contexts
-    concurrency: int
-    checkpoints: int = 0  # state slots kept per conversation for shared prefixes, beside a running request's own
+from glm_kvplan.workload import Demand as Demand
 
 
 class Served(NamedTuple):

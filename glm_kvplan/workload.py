@@ -1,0 +1,40 @@
+"""What a deployment is to hold and serve, and what is known of its hosts: the same for every engine."""
+
+from typing import NamedTuple
+
+from glm_kvplan.contexts import Contexts
+
+DEFAULT_CONTEXT = 131072  # where the user names none
+
+
+class Workload(NamedTuple):
+    """What the whole deployment should hold at once: `concurrency` requests of `context` tokens each."""
+
+    context: int
+    concurrency: int
+
+
+class Demand(NamedTuple):
+    """What is to be served at once by one engine, or by all replicas together."""
+
+    contexts: Contexts
+    concurrency: int
+    checkpoints: int = 0  # state slots kept per conversation for shared prefixes, beside a running request's own
+
+
+class HostGiven(NamedTuple):
+    """What is known beside the flags: bytes available on one host, a container's limit there, and the tokens of a
+    cached prefix (None: 128K, or the server's longest context if that is shorter).
+    """
+
+    host_bytes: int | None = None
+    pod_bytes: int | None = None
+    prefix_tokens: int | None = None
+
+    @property
+    def unknown(self) -> bool:
+        """Nothing is known."""
+        return self == UNKNOWN_HOST
+
+
+UNKNOWN_HOST = HostGiven()
