@@ -40,10 +40,18 @@ def option_table(release: str = BASELINE) -> OptionTable:
         for option, entry in data["options"].items()
         if not isinstance(entry, list) or release in entry[1]
     }
-    no_yaml = frozenset(data["not_in_yaml"][release])
-    outside = partial(_outside, release=release)
-    known = (_FLAGS, _NAMED, _BESIDE, no_yaml, _CHECKED)
-    return OptionTable(release, takes, *known, outside, releases_with, twin=twin_in_sglang)
+    return OptionTable(
+        release,
+        takes,
+        flags=_FLAGS,
+        named=_NAMED,
+        beside=_BESIDE,
+        not_in_yaml=frozenset(data["not_in_yaml"][release]),
+        checked=_CHECKED,
+        outside=partial(_outside, release=release),
+        releases_with=releases_with,
+        twin=twin_in_sglang,
+    )
 
 
 @lru_cache

@@ -27,7 +27,8 @@ def read_count(text: str) -> int:
     number, suffix = match.groups()
     if suffix.islower():
         return int(float(number) * 1000 ** _POWER[suffix])
-    return int(number) * 1024 ** _POWER[suffix.lower()]
+    whole: int = int(number) * 1024 ** _POWER[suffix.lower()]
+    return whole
 
 
 def read_flag(flag: Flag, text: str, choices: tuple[str, ...] | None = None, place: str = "") -> object:

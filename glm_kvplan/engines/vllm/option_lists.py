@@ -34,8 +34,19 @@ def option_table(release: str) -> OptionTable:
         for option, entry in _engine_flags()["options"].items()
         if not isinstance(entry, list) or release in entry[1]
     }
-    known = (_FLAGS, _NAMED, frozenset(), frozenset(), {})
-    return OptionTable(release, takes, *known, _outside, releases_with, read_flag, twin_in_vllm)
+    return OptionTable(
+        release,
+        takes,
+        flags=_FLAGS,
+        named=_NAMED,
+        beside=frozenset(),
+        not_in_yaml=frozenset(),
+        checked={},
+        outside=_outside,
+        releases_with=releases_with,
+        value=read_flag,
+        twin=twin_in_vllm,
+    )
 
 
 def _outside(option: str) -> Flag:

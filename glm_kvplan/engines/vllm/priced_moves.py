@@ -46,8 +46,8 @@ def priced_moves(begun: Begun, given: MemoryGiven, contexts: Contexts) -> tuple[
         figures = _figures(then, contexts)
         if figures == now:
             continue
-        change = [new - old for new, old in zip(figures, now, strict=True)]
-        found.append(PricedMove(move.name, move.before, move.after, *change, None))
+        requests, longest, fixed, gpus = (new - old for new, old in zip(figures, now, strict=True))
+        found.append(PricedMove(move.name, move.before, move.after, requests, longest, fixed, gpus, None))
     return tuple(found)
 
 

@@ -116,18 +116,18 @@ def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> It
             plan.blocks.longest_context(int((left.value + end) * GIB) // plan.blocks.nbytes + 1)
             for end in (-left.step / 2, left.step / 2)
         )
-        value = printed["longest that fits"]
-        fits = low <= value.value <= high
-        middle = float(value.value if fits else high)
-        yield LogRow("longest that fits", value.value, middle, 0.0, "tokens", "same" if fits else "differs",
-                     "blocks beside the fixed ones, in tokens", value.line)  # fmt: skip
+        longest = printed["longest that fits"]
+        fits = low <= longest.value <= high
+        middle = float(longest.value if fits else high)
+        yield LogRow("longest that fits", longest.value, middle, 0.0, "tokens", "same" if fits else "differs",
+                     "blocks beside the fixed ones, in tokens", longest.line)  # fmt: skip
     if "blocks" in printed and "available" in printed:
         available = printed["available"]
         low, high = (plan.blocks.count(int((available.value + end) * GIB)) for end in (-0.005, 0.005))
-        value = printed["blocks"]
-        fits = low <= value.value <= high
-        yield LogRow("blocks", value.value, float(value.value if fits else high), 0.0, "blocks",
-                     "same" if fits else "differs", "the printed memory over a block's bytes", value.line)  # fmt: skip
+        count = printed["blocks"]
+        fits = low <= count.value <= high
+        yield LogRow("blocks", count.value, float(count.value if fits else high), 0.0, "blocks",
+                     "same" if fits else "differs", "the printed memory over a block's bytes", count.line)  # fmt: skip
 
 
 def _exact(printed: Printed, planned: float | None, unit: str, why: str) -> LogRow:
