@@ -25,8 +25,8 @@ from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
-from glm_kvplan.engines.sglang.sizing.solver import attempt_stages
-from glm_kvplan.engines.sglang.sizing.start import boot, memory_of
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.geometry import Geometry
@@ -146,9 +146,7 @@ def _planned(plan: Plan, draw: Draw) -> None:
             require(rank.attribution.rest == 0, f"{rank.attribution.rest} bytes of {rank.stage} are not explained")
     memory = drawn_memory(draw)
     prompt = 1 + draw.below(1 << 16) if draw.one_in(2) else None
-    budget, _ = memory_of(plan, memory, deployment)
-    tried = attempt_stages(plan, budget.pre_gib, budget.available_gib)
-    if any(solution.failure for solution in tried) and not draw.one_in(8):
+    if not Server(plan, memory).starts and not draw.one_in(8):
         return  # the search for remedies takes a hundred times a solve: one refusal in eight is enough
     answer = boot(plan, memory, prompt)
     if answer.failure is not None:

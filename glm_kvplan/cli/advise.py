@@ -10,7 +10,7 @@ from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Lengths, read_demand
 from glm_kvplan.engines.sglang.sizing.advice import advise as make_advice
 from glm_kvplan.engines.sglang.sizing.advice import served_within
-from glm_kvplan.engines.sglang.sizing.start import memory_of, setup_of
+from glm_kvplan.engines.sglang.sizing.server import Server
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -40,15 +40,15 @@ def advise(
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     demand = read_demand(plan, context, concurrency, checkpoints)
-    setup = setup_of(plan, given)
-    budget, weights = memory_of(plan, given, plan.deployment)
+    server = Server(plan, given)
+    budget, weights = server.budget, server.weights
     answer = make_advice(
-        setup,
+        server,
         demand,
         state_dtype=state_dtype,
         keep_fraction="mem_fraction_static" in plan.flags,
     )
-    span = served_within(setup, demand, answer, budget.error_gib)
+    span = served_within(server, demand, answer, budget.error_gib)
     notes = () if weights is None else weights.notes
     if json:
         from glm_kvplan.show.advise_json import document

@@ -13,3 +13,12 @@ class MemoryGiven(NamedTuple):
     weights_gib: float | None = None
     draft_weights_gib: float | None = None
     checkpoint: str | None = None
+
+    @property
+    def of_weights(self) -> bool:
+        """Something was read that other weights on a rank would change."""
+        return not self.available_gib is self.weights_gib is self.draft_weights_gib is None
+
+    def without_weights(self, *, same_load: bool) -> "MemoryGiven":
+        """What still holds where the weights of a rank are others; `same_load`: so does what was free before them."""
+        return MemoryGiven(self.pre_gib if same_load else None, checkpoint=self.checkpoint)

@@ -97,7 +97,8 @@ def _shortage(answer: Advice) -> None:
     out.print(Text("the nearest layouts that serve it all:"))
     for nearby in answer.layouts:
         flags = " ".join(flag_word(name, value) for name, value in nearby.changes.items())
-        out.print(Text(f"  {nearby.gpus:>3} GPUs  {flags}"))
+        how = " (its memory estimated)" if nearby.estimated else ""
+        out.print(Text(f"  {nearby.gpus:>3} GPUs  {flags}{how}"))
 
 
 def _contexts(contexts: Contexts) -> str:

@@ -80,8 +80,8 @@ def applied(text: str, change: Change) -> dict[str, str]:
         data["flags"][name] = value
         if value is None:
             del data["flags"][name]
-    if change.new_layout:
-        del data["memory"]
+    if change.estimated:  # what was read after the load is of other weights
+        data["memory"] = {"pre_gib": data["memory"]["pre_gib"]}
     if change.more_gib:
         data["memory"]["available_gib"] += change.more_gib
     file = parse_deployment(yaml.safe_dump(data), "changed.yaml", Path())

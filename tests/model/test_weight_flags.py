@@ -1,7 +1,7 @@
 """What launch flags say of the weights, and how sure the estimate is."""
 
 import glm_kvplan as kv
-from glm_kvplan.engines.sglang.sizing.start import memory_of
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.memory.given import MemoryGiven
 
 
@@ -10,7 +10,7 @@ def test_language_only_leaves_the_vision_tower_out_of_the_weights() -> None:
 
     def weights(**flags: object) -> float:
         plan = kv.plan({"tp_size": 4, **flags}, gpu="h200")
-        gib = memory_of(plan, MemoryGiven(), plan.deployment)[0].weights_gib
+        gib = Server(plan, MemoryGiven()).budget.weights_gib
         assert gib is not None
         return gib
 
@@ -20,7 +20,7 @@ def test_language_only_leaves_the_vision_tower_out_of_the_weights() -> None:
 def test_the_expert_kernels_move_the_weights() -> None:
     """The same table: SM100 with deep_gemm at TP4 EP4, 75.79 GiB."""
     plan = kv.plan({"tp_size": 4, "ep_size": 4, "moe_runner_backend": "deep_gemm"}, gpu="b200")
-    gib = memory_of(plan, MemoryGiven(), plan.deployment)[0].weights_gib
+    gib = Server(plan, MemoryGiven()).budget.weights_gib
     assert gib is not None and round(gib, 2) == 75.79
 
 
@@ -29,6 +29,6 @@ def test_a_measured_error_of_the_weights_counts_once() -> None:
 
     def error(**flags: object) -> float:
         plan = kv.plan({"tp_size": 4, **flags}, gpu="b200")
-        return memory_of(plan, MemoryGiven(), plan.deployment)[0].error_gib
+        return Server(plan, MemoryGiven()).budget.error_gib
 
     assert error(speculative_algorithm="EAGLE") == error()

@@ -13,8 +13,9 @@ from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution
-from glm_kvplan.engines.sglang.sizing.start import boot, setup_of
+from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 
@@ -202,4 +203,4 @@ def test_prices_are_the_librarys() -> None:
     from glm_kvplan.engines.sglang.sizing.prices import prices
 
     flags, gpu, given = PLANS["mtp"]
-    assert list(seen("mtp").prices) == prices(setup_of(plan(flags, gpu=gpu), given))
+    assert list(seen("mtp").prices) == prices(Server(plan(flags, gpu=gpu), given))

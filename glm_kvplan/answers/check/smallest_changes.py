@@ -1,12 +1,14 @@
 """The smallest changes with which a deployment would hold what is expected of it, each found by solving."""
 
-from collections.abc import Set
+from collections.abc import Callable, Iterable, Set
 
 from glm_kvplan.answers.check.deployment_file import Expectations
 from glm_kvplan.answers.check.expectations import EXPECTATIONS
-from glm_kvplan.answers.check.knobs import KNOBS, LAYOUTS
-from glm_kvplan.answers.check.trial import SERVES, Change, Search
+from glm_kvplan.answers.check.trial import SERVES, Change, lacking
+from glm_kvplan.bisection import least
+from glm_kvplan.engines.sglang.moves import MOVES, Lacks, Wish, nearest
 from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.memory.given import MemoryGiven
 
@@ -22,21 +24,52 @@ def smallest_changes(
     the changes are those with which all expectations hold, else those with which it starts. Every change has been
     solved, memory to serve from included; none is extrapolated. Empty where no single knob helps.
     """
+    server = Server(plan, given)
     expected = [name for name in EXPECTATIONS if getattr(expect, name, None) is not None and name != "host_memory"]
     if answer is None or answer.failure is not None:
-        found = _search(Search(plan, given, expect, answer, (*expected, SERVES), ()))
-        return found or _search(Search(plan, given, expect, answer, (), (*expected, SERVES)))
+        found = _changes(server, expect, answer, (*expected, SERVES), ())
+        return found or _changes(server, expect, answer, (), (*expected, SERVES))
     kept = [name for name in expected if name in holding and name != target]
     if answer.headroom is not None and answer.headroom.verdict != "short":
         kept.append(SERVES)
-    return _search(Search(plan, given, expect, answer, (target,), tuple(kept)))
+    return _changes(server, expect, answer, (target,), kept)
 
 
-def _search(search: Search) -> tuple[Change, ...]:
+def _changes(
+    server: Server, expect: Expectations, answer: Boot | None, targets: Iterable[str], kept: Iterable[str]
+) -> tuple[Change, ...]:
+    """`kept` should go on holding; `boots` and all of `targets` must begin to."""
+    wanted = ("boots", *targets)
+
+    def lacks(other: Server) -> Lacks:
+        short = lacking(other, expect)
+        return frozenset(short[name] for name in wanted if name in short)
+
+    def broken(other: Server) -> tuple[str, ...]:
+        short = lacking(other, expect)
+        return tuple(name for name in kept if name in short)
+
+    deployment = server.deployment
+    workers = deployment.attn_dp_size * deployment.replicas
+    requests = -(-max(expect.min_concurrency or 0, expect.max_running_requests or 0) // workers)
+    wish = Wish(requests, expect.min_context or 0, serve=True)
     found: list[Change] = []
-    for knob in LAYOUTS if search.answer is None else KNOBS:
-        for change in knob(search):
-            if search.holds(change):
-                found.append(change._replace(then_short=search.short(change)))
-                break
+    for move in MOVES:
+        if answer is None and move.kind != "layout":
+            continue  # the weights alone do not fit: only what spreads them helps
+        turned = nearest(server, move, wish, lacks)
+        if turned is not None:
+            found.append(Change(turned.flags, 0.0, broken(turned.server), turned.server.memory_moved))
+    if answer is not None and (more := _more_memory(server, lacks)) is not None:
+        found.append(Change({}, more, broken(server.with_more(more))))
     return tuple(sorted(found, key=lambda change: len(change.then_short))[:MOST_CHANGES])
+
+
+def _more_memory(server: Server, lacks: Callable[[Server], Lacks]) -> float | None:
+    """GiB more left by the weights that would do, in steps of 1/100."""
+    most = int((server.budget.pre_gib - server.budget.available_gib) * 100)
+
+    def holds(step: int) -> bool:
+        return not lacks(server.with_more(step / 100))
+
+    return least(holds, 0, most) / 100 if most > 1 and holds(most) else None

@@ -13,7 +13,8 @@ from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
-from glm_kvplan.engines.sglang.sizing.start import Boot, boot, setup_of
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.memory.given import MemoryGiven
 
 
@@ -52,8 +53,8 @@ def picture(plan: Plan, demand: Demand, given: MemoryGiven, host_given: HostGive
     if host_given.prefix_tokens is None:
         host_given = host_given._replace(prefix_tokens=max(1, round(demand.contexts.mean)))
     answer = boot(plan, given, demand.contexts.longest, host_given)
-    setup = setup_of(plan, given)
-    advice = advise(setup, demand)
+    server = Server(plan, given)
+    advice = advise(server, demand)
     steps = sizing_steps(answer.solution)
     if answer.failure is not None:
         nothing = Served(0, 0, "memory")
@@ -69,7 +70,7 @@ def picture(plan: Plan, demand: Demand, given: MemoryGiven, host_given: HostGive
         advice,
         rank_ledgers(rank_of(plan, answer.stage), sizes),
         steps,
-        tuple(prices(setup)),
-        frontier(plan, answer, setup, demand.checkpoints),
-        ratio_curve(answer, setup, demand, advice),
+        tuple(prices(server)),
+        frontier(plan, answer, server, demand.checkpoints),
+        ratio_curve(answer, server, demand, advice),
     )

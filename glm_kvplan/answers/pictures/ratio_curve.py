@@ -1,13 +1,13 @@
 """Tokens against state slots as mamba_full_memory_ratio moves, and where the present and advised splits lie."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.sizing.advice import Advice
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution
-from glm_kvplan.engines.sglang.sizing.split import DEFAULT_RATIO, requests_wanted, slots_needed, tokens_of
+from glm_kvplan.engines.sglang.sizing.split import requests_wanted, slots_needed, tokens_of
 from glm_kvplan.engines.sglang.sizing.start import Boot
-from glm_kvplan.engines.sglang.sizing.what_if import Setup
 
 RATIOS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)
 
@@ -37,27 +37,29 @@ class RatioCurve(NamedTuple):
         return len({point.slots for point in self.points}) > 1
 
 
-def ratio_curve(answer: Boot, setup: Setup, demand: Demand, advice: Advice | None) -> RatioCurve:
-    """The curve of a setup that starts, with every other flag as it is and no explicit slots."""
-    points = tuple(point for ratio in RATIOS if (point := _at(setup, ratio)) is not None)
+def ratio_curve(answer: Boot, server: Server, demand: Demand, advice: Advice | None) -> RatioCurve:
+    """The curve of a server that starts, with every other flag as it is and no explicit slots."""
+    points = tuple(point for ratio in RATIOS if (point := _at(server, ratio)) is not None)
     ratio = answer.solution.costs.state_ratio if answer.solution.costs.state_slots is None else None
     advised = None
     if advice is not None and advice.solution is not None:
         advised = _point(None, advice.solution)
-    tokens, slots = needs(setup, demand)
-    return RatioCurve(points, _at(setup, DEFAULT_RATIO), _point(ratio, answer.solution), advised, tokens, slots)
+    tokens, slots = needs(server, demand)
+    return RatioCurve(points, _at(server, None), _point(ratio, answer.solution), advised, tokens, slots)
 
 
-def needs(setup: Setup, demand: Demand) -> tuple[int, int]:
+def needs(server: Server, demand: Demand) -> tuple[int, int]:
     """Tokens and state slots the busiest worker needs for its share of the demand."""
-    requests = requests_wanted(setup, demand)
-    return tokens_of(setup, demand, requests), slots_needed(setup, demand, requests)
+    requests = requests_wanted(server, demand)
+    return tokens_of(server, demand, requests), slots_needed(server, demand, requests)
 
 
-def _at(setup: Setup, ratio: float) -> RatioPoint | None:
-    changes: dict[str, Any] = {"mamba_full_memory_ratio": ratio, "max_mamba_cache_size": None}
-    solution = setup.attempt(**changes)
-    return None if solution is None or solution.failure is not None else _point(ratio, solution)
+def _at(server: Server, ratio: float | None) -> RatioPoint | None:
+    """The point of a ratio, None for the engine's default one; None where it does not start there."""
+    other = server.tried(mamba_full_memory_ratio=ratio, max_mamba_cache_size=None)
+    if other is None or not other.starts:
+        return None
+    return _point(other.deployment.mamba_full_memory_ratio, other.solution)
 
 
 def _point(ratio: float | None, solution: Solution) -> RatioPoint:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
-from glm_kvplan.engines.sglang.sizing.split import best_split
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.split import most_requests
 from glm_kvplan.engines.sglang.sizing.start import Boot
-from glm_kvplan.engines.sglang.sizing.what_if import Setup
 
 SHORTEST = 1024
 STEPS_PER_DOUBLING = 8
@@ -35,10 +35,10 @@ class Frontier(NamedTuple):
         return tuple(point for point in self.points if point is last or point.context & (point.context - 1) == 0)
 
 
-def frontier(plan: Plan, answer: Boot, setup: Setup, checkpoints: int = 0) -> Frontier:
-    """The frontier of a plan that starts. `setup` is the same plan, for solving other splits."""
+def frontier(plan: Plan, answer: Boot, server: Server, checkpoints: int = 0) -> Frontier:
+    """The frontier of a plan that starts. `server` is the same, for solving other splits."""
     return Frontier(
-        tuple(_point(plan, answer, setup, context, checkpoints) for context in lengths(plan.deployment.context_length))
+        tuple(_point(plan, answer, server, context, checkpoints) for context in lengths(plan.deployment.context_length))
     )
 
 
@@ -60,7 +60,9 @@ def fits(plan: Plan, answer: Boot, demand: Demand) -> Served:
     return found
 
 
-def _point(plan: Plan, answer: Boot, setup: Setup, context: int, checkpoints: int) -> FrontierPoint:
+def _point(plan: Plan, answer: Boot, server: Server, context: int, checkpoints: int) -> FrontierPoint:
     demand = Demand(contexts([(context, 1)]), MOST, checkpoints)
     now = fits(plan, answer, demand)
-    return FrontierPoint(context, now.requests, now.limit, best_split(setup, demand).served.requests)
+    workers = plan.deployment.attn_dp_size * plan.deployment.replicas
+    advised = most_requests(server, demand) * workers
+    return FrontierPoint(context, now.requests, now.limit, advised)

@@ -16,7 +16,7 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, served
-from glm_kvplan.engines.sglang.sizing.start import memory_of
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.errors import KvplanError, RefusedError
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
@@ -161,7 +161,7 @@ class Sweep:
     def _budget(self, plan: Plan, deployment: Deployment, memory: _Key) -> MemoryBudget | Refused:
         known = self.memory._replace(**dict(zip(self._names["memory"], memory, strict=True)))
         try:
-            return memory_of(plan, known, deployment)[0]
+            return Server(plan, known).budget
         except KvplanError as error:
             return _refused(error)
 

@@ -4,120 +4,119 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from setups import DRAFT_PAGE, DRAFTS, FIXED, GEOMETRY, PAGE, SLOT, setup_of
+from setups import DRAFT_PAGE, DRAFTS, FIXED, GEOMETRY, PAGE, SCALED_PAGE, SLOT, TWO_WORKERS, WIDE, WIDE_PAGE, server_of
 
-from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import size
-from glm_kvplan.engines.sglang.sizing.what_if import Memory, Setup
-from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.units import GIB
 
 
-def priced(setup: Setup) -> dict[str, Price]:
-    return {price.knob: price for price in prices(setup)}
+def priced(server: Server) -> dict[str, Price]:
+    return {price.knob: price for price in prices(server)}
 
 
 def test_every_turn_is_named_as_typed() -> None:
-    setup = setup_of(DRAFTS, 500 * SLOT)
-    assert [(price.knob, price.before, price.after) for price in prices(setup)] == [
-        ("mem_fraction_static", "0.75", "0.76"),
-        ("max_running_requests with its state slots", "20", "21"),
-        ("speculative_num_draft_tokens", "8", "9"),
-        ("max_mamba_cache_size", "100", "101"),
-        ("mamba_ssm_dtype", "float32", "bfloat16"),
-        ("enable_linear_replayssm_spec", "off", "on"),
+    server = server_of(DRAFTS, 500 * SLOT)
+    assert [(price.knob, price.before, price.after) for price in prices(server)] == [
         ("context_length", "1048576", "1047552"),
+        ("max_running_requests with its state slots", "20", "21"),
+        ("max_mamba_cache_size", "100", "101"),
+        ("mem_fraction_static", "0.75", "0.76"),
+        ("speculative_num_draft_tokens", "8", "9"),
+        ("enable_linear_replayssm_spec", "off", "on"),
+        ("mamba_ssm_dtype", "float32", "bfloat16"),
+        ("dp_size", "1", "2"),
+        ("tp_size", "4", "8"),
     ]
-    assert "context_length" in priced(setup_of(replace(FIXED, context_length=1024), 500 * SLOT))
-    short = priced(setup_of(replace(FIXED, context_length=2048), 500 * SLOT))["context_length"]
+    assert "context_length" in priced(server_of(FIXED | {"context_length": 1024}, 500 * SLOT))
+    short = priced(server_of(FIXED | {"context_length": 2048}, 500 * SLOT))["context_length"]
     assert (short.before, short.after) == ("2048", "3072")
     model = replace(GEOMETRY, max_position_embeddings=1025)
     for context, after in ((1_047_552, "1048576"), (1025, "1"), (1024, None)):
-        end = replace(setup_of(replace(FIXED, context_length=context), 500 * SLOT), geometry=model)
-        end = replace(end, geometry=GEOMETRY) if context > 1025 else end
+        end = server_of(FIXED | {"context_length": context}, 500 * SLOT)
+        if context <= 1025:
+            ends_here = replace(end.plan, model=replace(end.plan.model, geometry=model))
+            end = Server(ends_here, end.given)
         price = priced(end).get("context_length")
         assert (price and price.after) == after
-    plain = replace(FIXED, speculative_num_draft_tokens=8)
-    assert "speculative_num_draft_tokens" not in priced(setup_of(plain, 500 * SLOT))
-    assert "mem_fraction_static" not in priced(setup_of(replace(FIXED, mem_fraction_static=0.99), 500 * SLOT))
+    assert "speculative_num_draft_tokens" not in priced(server_of(FIXED, 500 * SLOT))
+    assert "mem_fraction_static" not in priced(server_of(FIXED | {"mem_fraction_static": 0.99}, 500 * SLOT))
     with pytest.raises(SizingError):
-        prices(setup_of(FIXED, 5 * SLOT))
+        prices(server_of(FIXED, 5 * SLOT))
 
 
 def test_a_draft_token_costs_a_snapshot_of_each_request() -> None:
     """21 snapshots: 21 slots' bytes of tokens fewer, within a page."""
-    price = priced(setup_of(DRAFTS, 500 * SLOT))["speculative_num_draft_tokens"]
+    price = priced(server_of(DRAFTS, 500 * SLOT))["speculative_num_draft_tokens"]
     assert (price.slots, price.requests, price.total_requests, price.failure) == (0, 0, 0, None)
-    rings = priced(setup_of(DRAFTS, 500 * SLOT))["enable_linear_replayssm_spec"]
+    rings = priced(server_of(DRAFTS, 500 * SLOT))["enable_linear_replayssm_spec"]
     assert rings.tokens > 100 * SLOT // (DRAFT_PAGE // 64)  # 168 snapshots less, rings of 101 slots more
     assert abs(price.tokens * DRAFT_PAGE // 64 + 21 * SLOT) <= DRAFT_PAGE
 
 
 def test_longer_contexts_take_what_stays_free() -> None:
     """20 requests and a spare row, 1,024 tokens of four bytes each."""
-    price = priced(setup_of(replace(FIXED, context_length=1_047_552), 500 * SLOT))["context_length"]
+    price = priced(server_of(FIXED | {"context_length": 1_047_552}, 500 * SLOT))["context_length"]
     assert (price.tokens, price.free_bytes) == (0, -21 * 1024 * 4)
 
 
 def test_a_request_that_the_slots_still_hold() -> None:
-    held = replace(FIXED, max_mamba_cache_size=105, max_running_requests=20)
-    price = priced(setup_of(held, 500 * SLOT))["max_running_requests"]
+    held = FIXED | {"max_mamba_cache_size": 105, "max_running_requests": 20}
+    price = priced(server_of(held, 500 * SLOT))["max_running_requests"]
     assert (price.slots, price.requests) == (0, 1)
-    assert "max_running_requests" not in priced(setup_of(replace(held, max_mamba_cache_size=104), 500 * SLOT))
+    assert "max_running_requests" not in priced(server_of(held | {"max_mamba_cache_size": 104}, 500 * SLOT))
 
 
 def test_prices_of_workers() -> None:
     """Slots and requests are typed for both workers and priced for one; requests of all workers stand beside."""
-    workers = replace(FIXED, attn_dp_size=2, linear_attn_tp_size=2, max_mamba_cache_size=200, max_running_requests=20)
-    setup = setup_of(workers, 500 * SLOT)
-    slot, request = priced(setup)["max_mamba_cache_size"], priced(setup)["max_running_requests"]
+    workers = FIXED | TWO_WORKERS | {"max_mamba_cache_size": 200, "max_running_requests": 20}
+    server = server_of(workers, 500 * SLOT)
+    slot, request = priced(server)["max_mamba_cache_size"], priced(server)["max_running_requests"]
     assert (slot.before, slot.after, slot.slots, slot.total_requests) == ("200", "202", 1, 0)
     assert (request.before, request.after, request.requests, request.total_requests) == ("20", "22", 1, 2)
-    full = priced(setup_of(replace(workers, max_running_requests=40), 500 * SLOT))
+    full = priced(server_of(workers | {"max_running_requests": 40}, 500 * SLOT))
     both = full["max_running_requests with its state slots"]
     assert (both.before, both.after, both.slots, both.requests, both.total_requests) == ("40", "42", 5, 1, 2)
-
-    def resolver(**changes: Any) -> Deployment:
-        if changes != {"dp_size": 4, "enable_dp_attention": True}:
-            raise RefusedError("not here")
-        return replace(workers, attn_dp_size=4, linear_attn_tp_size=1)
-
-    wider = priced(setup_of(workers, 500 * SLOT, resolver))["dp_size"]
-    assert (wider.before, wider.after) == ("2", "4")
+    wider = priced(server)["dp_size"]
+    assert (wider.before, wider.after, wider.flags) == ("2", "4", {"dp_size": 4, "enable_dp_attention": True})
     assert (wider.slots, wider.requests, wider.total_requests) == (-50, -5, 0)  # 10 a worker of two, 5 of four
+    assert wider.estimated  # attention weights lie otherwise
 
 
-def test_layouts_are_priced_where_the_resolver_and_the_memory_know_them() -> None:
-    asked: list[dict[str, Any]] = []
+def test_rows_are_priced_both_ways() -> None:
+    """What 101 slots leave of 500, in pages of bf16 rows or of FP8 rows with their scales."""
+    left = 500 * SLOT - 101 * SLOT
+    wide = priced(server_of(WIDE, 500 * SLOT))["kv_cache_dtype"]
+    narrow = priced(server_of(WIDE | {"kv_cache_dtype": "fp8_e4m3"}, 500 * SLOT))["kv_cache_dtype"]
+    assert (wide.before, wide.after) == ("bfloat16", "fp8_e4m3") == (narrow.after, narrow.before)
+    assert wide.tokens == 64 * (left // SCALED_PAGE - left // WIDE_PAGE) == -narrow.tokens
+    assert "kv_cache_dtype" not in priced(server_of(FIXED, 500 * SLOT))  # rows of a build of one's own stay
 
-    def resolver(**changes: Any) -> Deployment:
-        asked.append(changes)
-        layout = {"bfloat16": "bf16", "fp8_e4m3": "fp8_raw"}.get(changes.get("kv_cache_dtype", ""), "fp8_raw")
-        return replace(FIXED, tp_size=changes.get("tp_size", 4), kv_layout=layout)  # type: ignore[arg-type]
 
-    raw = setup_of(FIXED, 500 * SLOT, resolver)
-    wide = setup_of(replace(FIXED, kv_layout="bf16"), 500 * SLOT, resolver)
-    named = {price.knob: (price.before, price.after) for price in prices(raw)}
-    assert named["kv_cache_dtype"] == ("fp8_e4m3", "bfloat16") and named["tp_size"] == ("4", "8")
-    assert priced(raw)["kv_cache_dtype"].tokens < 0 < priced(wide)["kv_cache_dtype"].tokens
-    assert (priced(wide)["kv_cache_dtype"].before, priced(wide)["kv_cache_dtype"].after) == ("bfloat16", "fp8_e4m3")
-
-    assert {"kv_cache_dtype": "fp8_e4m3"} in asked and {"kv_cache_dtype": "bfloat16"} in asked
-
-    def memory(deployment: Deployment) -> Memory:
-        if deployment.tp_size == 8:
-            raise InputError("unknown")
-        return Memory(160.0, 40.0 + 500 * SLOT / GIB)
-
-    assert "tp_size" not in priced(replace(raw, memory=memory))
+def test_other_weights_are_estimated_anew() -> None:
+    """Eight ranks' slots take half the bytes; what was read of four ranks' memory says nothing of them."""
+    server = server_of(FIXED, 500 * SLOT)
+    price = priced(server)["tp_size"]
+    assert (price.before, price.after, price.estimated, price.flags) == ("4", "8", True, {"tp_size": 8})
+    assert not priced(server)["max_mamba_cache_size"].estimated
+    again = Server(plan(FIXED | {"tp_size": 8}), MemoryGiven(160.0))
+    assert again.budget.how == "estimated"
+    assert price.tokens == again.sizes.tokens - server.sizes.tokens
+    estimated = priced(Server(server.plan, MemoryGiven()))["tp_size"]
+    assert not estimated.estimated  # nothing was read
+    nobody_knows = replace(server.plan.model, geometry=replace(GEOMETRY, kv_lora_rank=256))
+    assert "tp_size" not in priced(Server(replace(server.plan, model=nobody_knows), server.given))
 
 
 def test_a_turn_that_does_not_start_has_no_deltas() -> None:
-    price = priced(setup_of(FIXED, 101 * SLOT + PAGE))["max_mamba_cache_size"]
-    assert price == Price("max_mamba_cache_size", "100", "101", 0, 0, 0, 0, 0, "no_token_memory")
+    price = priced(server_of(FIXED, 101 * SLOT + PAGE))["max_mamba_cache_size"]
+    flags = {"max_mamba_cache_size": 101}
+    assert price == Price("max_mamba_cache_size", "100", "101", 0, 0, 0, 0, 0, "no_token_memory", False, flags)
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

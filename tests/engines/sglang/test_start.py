@@ -17,8 +17,9 @@ from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven, host_answer
 from glm_kvplan.engines.sglang.sizing.host_coverage import balance
 from glm_kvplan.engines.sglang.sizing.remedies import remedies
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import attempt
-from glm_kvplan.engines.sglang.sizing.start import boot, memory_of, setup_of
+from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import estimate_weights
@@ -60,24 +61,25 @@ def test_whose_memory_it_is() -> None:
     available = given.budget.available_gib  # 0.1 GiB may be off
     assert given.span == (sized(B200, available - 0.1), sized(B200, available + 0.1))
     assert given.budget.error_gib == pytest.approx(0.1)
-    assert memory_of(B200, MemoryGiven(177.0, weights_gib=50.9), B200.deployment)[1] is not None
+    assert Server(B200, MemoryGiven(177.0, weights_gib=50.9)).weights is not None
     plain = plan({"tp_size": 4}, gpu="b200")
-    assert memory_of(plain, MemoryGiven(177.0, weights_gib=50.9), plain.deployment)[1] is None
+    assert Server(plain, MemoryGiven(177.0, weights_gib=50.9)).weights is None
     estimated = boot(B200, MemoryGiven())
     assert estimated.weights is not None and estimated.budget.how == "estimated"
-    other, weights = memory_of(B200, MemoryGiven(checkpoint="nvfp4-mlp"), B200.deployment)
+    lighter_file = Server(B200, MemoryGiven(checkpoint="nvfp4-mlp"))
+    other, weights = lighter_file.budget, lighter_file.weights
     assert weights is not None and weights.checkpoint == "nvfp4-mlp" != estimated.weights.checkpoint
     assert other.available_gib > estimated.budget.available_gib
     assert estimated.weights == estimate_weights(
         B200.geometry, placement(B200.geometry, B200.deployment, B200.gpu), "fp8"
     )
     text_only = plan({"tp_size": 4, "speculative_algorithm": "EAGLE", "language_only": True}, gpu="b200")
-    lighter = memory_of(text_only, MemoryGiven(), text_only.deployment)[1]
+    lighter = Server(text_only, MemoryGiven()).weights
     assert lighter is not None and lighter.target[0] < estimated.weights.target[0]  # no vision tower
     assert given.budget.total_gib == 183_359 / 1024  # the card's, beside a reading
     unnamed = plan({"tp_size": 4})
     assert unnamed.gpu_assumed and boot(unnamed, READ).budget.total_gib is None
-    assert memory_of(unnamed, MemoryGiven(), unnamed.deployment)[0].total_gib is not None
+    assert Server(unnamed, MemoryGiven()).budget.total_gib is not None
     nothing = boot(B200, MemoryGiven(177.0, weights_gib=200.0 - 23.2, draft_weights_gib=0.0))
     assert nothing.span == (None, None) and nothing.failure is not None  # 0.1 GiB, less 0.1 of error
 
@@ -88,14 +90,13 @@ def test_a_start_that_is_refused_says_what_would_help() -> None:
     assert answer.failure is not None and answer.solution.failure == answer.failure.kind
     assert (answer.map, answer.needs, answer.headroom, answer.limits, answer.host) == (None,) * 5
     assert (answer.budget.pre_gib, answer.budget.available_gib, answer.weights) == (177.0, 30.0, None)
-    assert answer.remedies == tuple(remedies(setup_of(B200, given))) != ()
+    assert answer.remedies == tuple(remedies(Server(B200, given))) != ()
     chunks = [remedy for remedy in answer.remedies if remedy.flag == "chunked_prefill_size"]
     assert chunks and int(chunks[0].value) < B200.deployment.chunked_prefill_size  # found by resolving anew
     low = boot(B200.with_flags(mem_fraction_static=0.2), MemoryGiven())
     assert low.failure is not None and low.weights is not None
-    wider = setup_of(B200, MemoryGiven()).changed(tp_size=8)  # another layout's weights are estimated anew
-    assert wider is not None
-    assert wider.memory(wider.deployment).available_gib > boot(B200, MemoryGiven()).budget.available_gib
+    wider = Server(B200, MemoryGiven()).with_flags(tp_size=8)  # another layout's weights are estimated anew
+    assert wider.budget.available_gib > boot(B200, MemoryGiven()).budget.available_gib
 
 
 def test_the_fullest_stage_speaks() -> None:

@@ -19,7 +19,8 @@ from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs
 from glm_kvplan.engines.sglang.sizing.remedies import Remedy
-from glm_kvplan.engines.sglang.sizing.start import Boot, boot, setup_of
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.engines.sglang.sizing.transients import Transient, Transients
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
@@ -99,7 +100,7 @@ def answer_solve(
 ) -> SolveAnswer:
     """Start `plan` with this memory; see `start.boot`. `with_prices`: the price list too, where it starts."""
     found = boot(plan, given, prompt_tokens, host_given)
-    priced = tuple(prices(setup_of(plan, given))) if with_prices and found.failure is None else None
+    priced = tuple(prices(Server(plan, given))) if with_prices and found.failure is None else None
     return show_start(plan, found, priced)
 
 

@@ -129,9 +129,11 @@ def _prices(priced: tuple[Price, ...], estimated: bool) -> Section:
 
 
 def _price_row(price: Price, estimated: bool) -> Row:
-    moved = say("{before} → {after}", before=price.before, after=price.after)
+    template = "{before} → {after}, its memory estimated" if price.estimated else "{before} → {after}"
+    moved = say(template, before=price.before, after=price.after)
     if price.failure is not None:
         refused = Cell(say("refused: {kind}", kind=price.failure.replace("_", " ")), "bad")
         return Row((price.knob, Cell(moved, "muted"), refused, None, None, None))
+    estimated = estimated or price.estimated
     deltas = [Cell(each, estimated=estimated) for each in (price.tokens, price.slots, price.total_requests)]
     return Row((price.knob, Cell(moved, "muted"), *deltas, price.free_bytes))

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from glm_kvplan.bisection import least
+from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks, typed
 from glm_kvplan.engines.sglang.sizing.layouts import Layout, nearest_layouts
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
-from glm_kvplan.engines.sglang.sizing.serving_headroom import SMALLEST_CHUNK, Room, raised_fraction, room, with_room
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.serving_headroom import Room, raised_fraction, room, with_room
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.split import (
     Split,
@@ -17,7 +19,6 @@ from glm_kvplan.engines.sglang.sizing.split import (
     slots_needed,
     split_flags,
 )
-from glm_kvplan.engines.sglang.sizing.what_if import Setup
 from glm_kvplan.units import MIB
 
 
@@ -53,28 +54,28 @@ class Advice(NamedTuple):
     @property
     def command(self) -> str:
         """The flags as one would paste them."""
-        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in self.flags.items())
+        return typed(self.flags)
 
 
 def advise(
-    setup: Setup, demand: Demand, *, state_dtype: str | None = None, keep_fraction: bool = False, nearest: int = 5
+    server: Server, demand: Demand, *, state_dtype: str | None = None, keep_fraction: bool = False, nearest: int = 5
 ) -> Advice:
-    """Flags that serve the demand on this setup, or as much of it as fits.
+    """Flags that serve the demand on this server, or as much of it as fits.
 
     State slots are fixed at what the requests need and tokens take the rest; memory that is spare then keeps finished
-    conversations cached. The memory fraction is the setup's, written out. Where that does not serve the demand,
+    conversations cached. The memory fraction is the server's, written out. Where that does not serve the demand,
     smaller chunks are tried (the engine then reserves less) and, unless `keep_fraction`, a higher fraction as far as
     what stays free covers what serving needs, uncertainty included. `state_dtype` tries another state dtype as well:
     accuracy is the caller's business. Last, room for serving is made where the pools leave too little.
 
     "Requests of the workload served at once" is what `workload.served` counts. They are never fewer than under the
-    engine's default split (`split.default_split`) of the same setup, because the engine's own slots, requests and
+    engine's default split (`split.default_split`) of the same server, because the engine's own slots, requests and
     tokens are among the splits searched. Raises InputError for a demand no pool size can serve, SizingError for a
     strategy the engine refuses.
     """
-    check(demand, setup.deployment)
+    check(demand, server.deployment)
     best: Split | None = None
-    for split in _splits(setup, demand, state_dtype, keep_fraction):
+    for split in _splits(server, demand, state_dtype, keep_fraction):
         if best is None or split.served.requests > best.served.requests:
             best = split
         if best.served.requests >= demand.concurrency:
@@ -85,12 +86,12 @@ def advise(
     layouts: tuple[Layout, ...] = ()
     if best.served.requests < demand.concurrency:
         shortage = _shortage(best, demand)
-        layouts = tuple(nearest_layouts(setup, demand, nearest))
+        layouts = tuple(nearest_layouts(server, demand, nearest))
     return Advice(
         best.flags,
         best.solution,
         best.served,
-        default_split(setup, demand),
+        default_split(server, demand),
         conversations_kept(best, demand),
         room(best, demand),
         shortage,
@@ -98,60 +99,58 @@ def advise(
     )
 
 
-def served_within(setup: Setup, demand: Demand, advice: Advice, error_gib: float) -> tuple[int, int]:
+def served_within(server: Server, demand: Demand, advice: Advice, error_gib: float) -> tuple[int, int]:
     """Requests of the demand that the advised flags serve with `error_gib` less and more memory after the load."""
-    advised = setup.changed(**advice.flags)
+    advised = server.tried(**advice.flags)
     if not error_gib or not advice.flags or advised is None:
         return advice.served.requests, advice.served.requests
-    pre_gib, available_gib = setup.memory(advised.deployment)
+    available_gib = advised.budget.available_gib
 
     def at(gib: float) -> int:
-        solution = advised.solution_with(pre_gib, max(0.0, gib))
+        solution = advised.sized_with(gib)
         return 0 if solution.failure is not None else served(demand, advised.deployment, solution.sizes).requests
 
     return at(available_gib - error_gib), at(available_gib + error_gib)
 
 
-def _splits(setup: Setup, demand: Demand, state_dtype: str | None, keep_fraction: bool) -> Iterator[Split]:
-    """The best split of the setup, then of smaller chunks, of a higher fraction, and of another state dtype."""
-    first = best_split(setup, demand)
+def _splits(server: Server, demand: Demand, state_dtype: str | None, keep_fraction: bool) -> Iterator[Split]:
+    """The best split of the server, then of smaller chunks, of a higher fraction, and of another state dtype."""
+    first = best_split(server, demand)
     yield first
-    for smaller in _smaller_chunks(setup):
+    for smaller in _smaller_chunks(server):
         yield best_split(smaller, demand)
-    if not keep_fraction and (raised := raised_fraction(setup, first, demand)) is not None:
+    if not keep_fraction and (raised := raised_fraction(server, first, demand)) is not None:
         yield raised
-    if state_dtype is not None and state_dtype != setup.deployment.mamba_ssm_dtype:
-        other = setup.changed(mamba_ssm_dtype=state_dtype)
+    if state_dtype is not None and state_dtype != server.deployment.mamba_ssm_dtype:
+        other = server.tried(mamba_ssm_dtype=state_dtype)
         if other is not None:
             split = best_split(other, demand)
             yield split._replace(flags={**split.flags, "mamba_ssm_dtype": state_dtype} if split.flags else {})
 
 
-def _smaller_chunks(setup: Setup) -> Iterator[Setup]:
-    """The setup with its chunk halved again and again, where that raises the memory fraction the engine picks."""
-    chunk = setup.deployment.chunked_prefill_size // 2
-    while chunk >= SMALLEST_CHUNK:
-        other = setup.changed(chunked_prefill_size=chunk * setup.deployment.attn_dp_size)
-        if other is not None and other.deployment.mem_fraction_static > setup.deployment.mem_fraction_static:
+def _smaller_chunks(server: Server) -> Iterator[Server]:
+    """The server with its chunk halved again and again, where that raises the memory fraction the engine picks."""
+    for chunk in smaller_chunks(server):
+        other = server.tried(**chunk_flag(server, chunk))
+        if other is not None and other.deployment.mem_fraction_static > server.deployment.mem_fraction_static:
             yield other
-        chunk //= 2
 
 
 def _shortage(split: Split, demand: Demand) -> Shortage:
-    setup = split.setup
-    wanted = requests_wanted(setup, demand)
-    other = setup.changed(**split_flags(setup, wanted, slots_needed(setup, demand, wanted)))
+    server = split.server
+    wanted = requests_wanted(server, demand)
+    other = server.tried(**split_flags(server, wanted, slots_needed(server, demand, wanted)))
     missing = None if other is None else _missing_bytes(other, demand, wanted)
     return Shortage(demand.concurrency - split.served.requests, missing, split.served.limit)
 
 
-def _missing_bytes(setup: Setup, demand: Demand, wanted: int) -> int | None:
-    """The least number of MiB more on a rank with which the setup serves the demand, in bytes; None: none does."""
-    pre_gib, available_gib = setup.memory(setup.deployment)
+def _missing_bytes(server: Server, demand: Demand, wanted: int) -> int | None:
+    """The least number of MiB more on a rank with which the server serves the demand, in bytes; None: none does."""
+    available_gib = server.budget.available_gib
 
     def holds(mib: int) -> bool:
-        solution = setup.solution_with(pre_gib, available_gib + mib / 1024)
-        return solution.failure is None and served(demand, setup.deployment, solution.sizes).per_worker >= wanted
+        solution = server.sized_with(available_gib + mib / 1024)
+        return solution.failure is None and served(demand, server.deployment, solution.sizes).per_worker >= wanted
 
     most = 1 << 24
     return least(holds, -1, most) * MIB if holds(most) else None

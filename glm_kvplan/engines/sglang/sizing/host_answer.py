@@ -15,7 +15,8 @@ from glm_kvplan.engines.sglang.sizing.host_coverage import Balance, Coverage, ba
 from glm_kvplan.engines.sglang.sizing.host_fit import HostFit, bytes_by_host, host_fit, ranks_by_host
 from glm_kvplan.engines.sglang.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
-from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, attempt
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import GIB
 from glm_kvplan.workload import DEFAULT_CONTEXT
@@ -88,24 +89,22 @@ class HostAnswer(NamedTuple):
         return self.balance
 
 
-def level(plan: Plan, answer: HostAnswer, pre_gib: float, available_gib: float) -> Level | None:
-    """The fewest state slots whose host tier matches the KV tier that the engine then sizes in this memory.
+def level(server: Server, answer: HostAnswer) -> Level | None:
+    """The fewest state slots whose host tier matches the KV tier that the engine then sizes.
 
     More slots leave fewer tokens, so the tiers meet once. The ratio stays the one `answer` has. None where no number
     of slots holds more whole prefixes than `answer` does.
     """
-    deployment = plan.deployment.changed(hicache_ratio=answer.plan.ratio)
-    stages = ranks(rank_of(plan)._replace(deployment=deployment))
     prefix = answer.coverage.prefix_tokens
 
     def with_slots(slots: int) -> Level | FailureKind:
-        flag = slots * deployment.attn_dp_size
-        slotted = stages[0]._replace(deployment=deployment.changed(max_mamba_cache_size=flag))
-        solution = attempt(slotted, pre_gib, available_gib)
-        if solution.failure is not None:
-            return solution.failure
-        plans = stage_plans(stages, solution.sizes)
-        return Level(flag, solution.sizes, coverage(plans[answer.stage], prefix))
+        flag = slots * server.deployment.attn_dp_size
+        other = server.with_flags(max_mamba_cache_size=flag)
+        if other.failed is not None and other.failed.failure is not None:
+            return other.failed.failure
+        deployment = other.deployment.changed(hicache_ratio=answer.plan.ratio)
+        plans = stage_plans(tuple(rank._replace(deployment=deployment) for rank in other.ranks), other.sizes)
+        return Level(flag, other.sizes, coverage(plans[answer.stage], prefix))
 
     def short_of_states(slots: int) -> bool:
         found = with_slots(slots)

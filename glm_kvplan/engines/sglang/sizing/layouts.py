@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check
-from glm_kvplan.engines.sglang.sizing.split import best_split
-from glm_kvplan.engines.sglang.sizing.what_if import Setup
+from glm_kvplan.engines.sglang.moves import MOST_TP, MOVE, MOVES, Wish, group_flags
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.split import requests_wanted, split_for
 from glm_kvplan.errors import KvplanError
-
-MOST_TP = 64
 
 
 class Layout(NamedTuple):
@@ -17,31 +16,30 @@ class Layout(NamedTuple):
     changes: dict[str, Any]  # flags to change, under the engine's argument names
     gpus: int
     served: Served
+    estimated: bool = False  # memory was read for other weights a rank, and is estimated for these
 
 
-def nearest_layouts(setup: Setup, demand: Demand, most: int) -> list[Layout]:
-    """Layouts that serve the whole demand: fewest GPUs first, then fewest changes; none that only adds to another.
-
-    A setup without a resolver can only offer changes that move no other default.
-    """
+def nearest_layouts(server: Server, demand: Demand, most: int) -> list[Layout]:
+    """Layouts that serve the whole demand: fewest GPUs first, then fewest changes; none that only adds to another."""
     found: list[Layout] = []
-    candidates = sorted(_candidates(setup), key=lambda changes: (changes.get("tp_size", 0), len(changes)))
+    candidates = sorted(_candidates(server), key=lambda changes: (changes.get("tp_size", 0), len(changes)))
     for changes in candidates:
         if len(found) >= most:
             break
         if any(_beside_tp(layout.changes) <= _beside_tp(changes) for layout in found):
             continue
-        other = setup.changed(**changes)
+        other = server.tried(**changes)
         if other is None:
             continue
         try:
             check(demand, other.deployment)
-            split = best_split(other, demand)
         except KvplanError:
             continue
-        if split.served.requests >= demand.concurrency:
+        split = split_for(other, demand, requests_wanted(other, demand))
+        if split is not None:
             gpus = other.deployment.world_size * other.deployment.replicas
-            found.append(Layout(changes, gpus, split.served))
+            got = served(demand, split.deployment, split.sizes)
+            found.append(Layout(changes, gpus, got, other.memory_moved))
     return found
 
 
@@ -49,24 +47,20 @@ def _beside_tp(changes: dict[str, Any]) -> set[tuple[str, Any]]:
     return {item for item in changes.items() if item[0] != "tp_size"}
 
 
-def _candidates(setup: Setup) -> Iterator[dict[str, Any]]:
-    """Each layout with each single change of a dtype or of speculation's memory."""
-    deployment = setup.deployment
-    single: list[dict[str, Any]] = [{}]
-    if deployment.kv_layout == "bf16":
-        single.append({"kv_cache_dtype": "fp8_e4m3"})
-    if setup.may_replay:
-        single.append({"enable_linear_replayssm_spec": True})
-    if deployment.mamba_ssm_dtype == "float32":
-        single.append({"mamba_ssm_dtype": "bfloat16"})
-    tp, dp = deployment.tp_size, deployment.attn_dp_size
+def _candidates(server: Server) -> Iterator[dict[str, Any]]:
+    """Each layout with each single switch of a dtype or of speculation's memory."""
+    switches: list[dict[str, Any]] = [{}]
+    for move in MOVES:
+        if move.kind == "switch":
+            switches += [way.flags(value) for way in move.ways(server, Wish()) for value in way.values]
+    deployment = server.deployment
     layouts: list[dict[str, Any]] = [{}]
-    while tp <= MOST_TP:
-        if tp > deployment.tp_size:
-            layouts.append({"tp_size": tp})
-        if tp % (dp * 2) == 0:
-            layouts.append(
-                {"dp_size": dp * 2, "enable_dp_attention": True} | ({"tp_size": tp} if tp > deployment.tp_size else {})
-            )
-        tp *= 2
-    yield from (layout | change for layout in layouts for change in single if layout or change)
+    gpus = [flags["tp_size"] for way in MOVE["tp_size"].ways(server, Wish()) for flags in map(way.flags, way.values)]
+    for tp in (deployment.tp_size, *gpus):
+        wider = {"tp_size": tp} if tp > deployment.tp_size else {}
+        if wider:
+            layouts.append(wider)
+        groups = deployment.attn_dp_size * 2
+        if tp <= MOST_TP and tp % groups == 0 and deployment.replicas == 1:
+            layouts.append({**group_flags(server, groups), **wider})
+    yield from (layout | switch for layout in layouts for switch in switches if layout or switch)

@@ -2,22 +2,26 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.rank import rank_of
-from glm_kvplan.engines.sglang.sizing.free_memory import free_bytes
+from glm_kvplan.bisection import largest, least
+from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
-from glm_kvplan.engines.sglang.sizing.split import Split, best_split, tokens_needed, with_flags
-from glm_kvplan.engines.sglang.sizing.transients import transients
-from glm_kvplan.engines.sglang.sizing.what_if import Setup
-from glm_kvplan.units import GIB
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.split import (
+    Split,
+    best_split,
+    most_requests,
+    split_for,
+    tokens_needed,
+    with_flags,
+)
 
-SMALLEST_CHUNK = 2048  # the engine's own reserve for activations shrinks no further below it
-FRACTION_STEP = 0.005
+FRACTION_STEPS = 200  # the memory fraction rises by 0.005
 
 
 class Room(NamedTuple):
     """Bytes of the rank with the least left."""
 
-    free: int  # once every pool is allocated
+    free: int  # that serving can take, once every pool is allocated
     needed: int  # while the longest context is prefilled: graphs, activations, images, logits (partly estimated)
     unsure: int  # how far `needed` may be off
 
@@ -28,19 +32,11 @@ class Room(NamedTuple):
 
 
 def room(split: Split, demand: Demand) -> Room:
-    """The room a split leaves; nothing where there is no split. The card counts as what was free before loading."""
-    solution = split.solution
-    if solution is None:
+    """The room a split leaves; nothing where there is no split."""
+    if split.solution is None:
         return Room(0, 0, 0)
-    free = free_bytes(split.setup, solution)
-    needs = transients(
-        rank_of(split.setup),
-        solution.sizes,
-        free_bytes=free,
-        total_bytes=int(solution.pre_gib * GIB),
-        prompt_tokens=demand.contexts.longest,
-    )
-    return Room(free, needs.nbytes, needs.unsure_bytes)
+    needs = split.server.needs(demand.contexts.longest)
+    return Room(split.server.usable, needs.nbytes, needs.unsure_bytes)
 
 
 def with_room(split: Split, demand: Demand) -> Split:
@@ -51,12 +47,9 @@ def with_room(split: Split, demand: Demand) -> Split:
     """
     if split.solution is None:
         return split
-    workers = split.setup.deployment.attn_dp_size
     while (short := room(split, demand).short) > 0:
-        chunk = split.setup.deployment.chunked_prefill_size // 2
-        other = None
-        if chunk >= SMALLEST_CHUNK:
-            other = with_flags(split, {"chunked_prefill_size": chunk * workers}, demand)
+        chunks = smaller_chunks(split.server)
+        other = with_flags(split, chunk_flag(split.server, chunks[0]), demand) if chunks else None
         if other is None:
             return _with_fewer_tokens(split, demand, short)
         split = other
@@ -65,7 +58,7 @@ def with_room(split: Split, demand: Demand) -> Split:
 
 def _with_fewer_tokens(split: Split, demand: Demand, short: int) -> Split:
     assert split.solution is not None
-    page, now = split.setup.deployment.page_size, split.solution.tokens
+    page, now = split.server.deployment.page_size, split.solution.tokens
     page_bytes = split.solution.costs.cell_bytes * page
     if not page_bytes:
         return split
@@ -75,24 +68,49 @@ def _with_fewer_tokens(split: Split, demand: Demand, short: int) -> Split:
     return with_flags(split, {"max_total_tokens": tokens}, demand) or split
 
 
-def raised_fraction(setup: Setup, split: Split, demand: Demand) -> Split | None:
+def raised_fraction(server: Server, split: Split, demand: Demand) -> Split | None:
     """A split of more memory, where the engine's own reserve is more than serving needs: None where it is not.
 
-    The memory fraction rises by steps until the demand is served, as long as what stays free covers the need and all
-    its uncertainty. `split` is the best one of `setup` as it is.
+    The least fraction, in steps, with which the demand is served, as long as what stays free covers the need and all
+    its uncertainty; where none serves all of it, the least that serves the most. `split` is the best one of `server`
+    as it is.
     """
-    fraction, raised = setup.deployment.mem_fraction_static, None
-    steps = int(fraction / FRACTION_STEP)
-    while split.served.requests < demand.concurrency:
-        steps += 1
-        fraction = round(steps * FRACTION_STEP, 3)
-        other = setup.changed(mem_fraction_static=fraction) if fraction < 1 else None
+    now = int(server.typed_fraction * FRACTION_STEPS)
+    highest = FRACTION_STEPS - 1
+    if split.served.requests >= demand.concurrency or now >= highest:
+        return None
+
+    def at(steps: int) -> Server | None:
+        return server.tried(mem_fraction_static=steps / FRACTION_STEPS)
+
+    def covered(steps: int) -> bool:
+        other = at(steps)
         if other is None:
-            break
+            return False
         found = best_split(other, demand)
         left = room(found, demand)
-        if found.solution is not None and left.free < left.needed + left.unsure:
-            break
-        if found.served.requests > split.served.requests:
-            split = raised = found
-    return raised
+        return found.solution is None or left.free >= left.needed + left.unsure
+
+    def serves(steps: int, requests: int) -> bool:
+        other = at(steps)
+        return other is not None and split_for(other, demand, requests) is not None
+
+    def raised(steps: int) -> Split | None:
+        other = at(steps)
+        found = None if other is None else best_split(other, demand)
+        return found if found is not None and found.served.requests > split.served.requests else None
+
+    wanted = -(-demand.concurrency // (server.deployment.attn_dp_size * server.deployment.replicas))
+    if serves(highest, wanted):
+        first = least(lambda steps: serves(steps, wanted), now, highest)
+        if covered(first):
+            return raised(first)
+        highest = first - 1
+    if highest <= now or not covered(now + 1):
+        return None
+    highest = largest(covered, now + 1, highest)
+    other = at(highest)
+    most = 0 if other is None else most_requests(other, demand)
+    if not most:
+        return None
+    return raised(least(lambda steps: serves(steps, most), now, highest))

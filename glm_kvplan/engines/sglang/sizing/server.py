@@ -1,0 +1,207 @@
+"""One server as it starts: its flags resolved, the memory its ranks find, and what the engine then sizes.
+
+The one way from flags to sizes. A what-if (a price, a remedy, a layout, a point of a sweep) is the same server with
+other flags: everything is resolved anew and sized again.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from glm_kvplan.engines.sglang.components import tensor_specs
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.rank import Rank, ranks
+from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
+from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages
+from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
+from glm_kvplan.engines.sglang.weight_placement import placement
+from glm_kvplan.errors import KvplanError
+from glm_kvplan.memory.budget import MemoryBudget, memory_budget
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.memory.gpu import Gpu
+from glm_kvplan.memory.placement import Placement
+from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
+from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.tensor import device_bytes
+from glm_kvplan.units import GIB
+
+
+@dataclass(frozen=True, eq=False)
+class Server:
+    """A plan and the memory it is started with. Everything else follows, and is worked out when it is asked for.
+
+    `given` was read on the server whose weights lie as `read_on` says (None: on this very one). Where the weights of
+    a rank lie otherwise, its readings say nothing, and memory is estimated anew (`memory_moved`).
+    """
+
+    plan: Plan
+    given: MemoryGiven
+    read_on: Placement | None = None
+    more_gib: float = 0.0  # left free after the load beyond all that
+
+    @property
+    def deployment(self) -> Deployment:
+        return self.plan.deployment
+
+    @cached_property
+    def placement(self) -> Placement:
+        plan = self.plan
+        return placement(plan.geometry, plan.deployment, plan.gpu)
+
+    @cached_property
+    def memory_moved(self) -> bool:
+        """Memory was read, and not on these weights: it is estimated here."""
+        return self.given.of_weights and self.read_on not in (None, self.placement)
+
+    @cached_property
+    def _memory(self) -> tuple[MemoryBudget, WeightEstimate | None]:
+        plan, given = self.plan, self.given
+        if self.memory_moved and self.read_on is not None:
+            given = given.without_weights(same_load=(self.read_on.gpus == 1) == (self.placement.gpus == 1))
+        gpu = None if plan.gpu_assumed and given.pre_gib is not None else plan.gpu
+        return _memory(plan.geometry, self.placement, gpu, given.checkpoint or plan.weight_format.format, given)
+
+    @property
+    def budget(self) -> MemoryBudget:
+        """Free memory before and after the load. Raises InputError where neither readings nor estimates say enough."""
+        budget = self._memory[0]
+        return budget._replace(available_gib=budget.available_gib + self.more_gib) if self.more_gib else budget
+
+    @property
+    def weights(self) -> WeightEstimate | None:
+        """The estimate behind the budget; None where the weights were given or read."""
+        return self._memory[1]
+
+    @cached_property
+    def ranks(self) -> tuple[Rank, ...]:
+        return ranks(self.plan)
+
+    @cached_property
+    def solutions(self) -> tuple[Solution, ...]:
+        """What the engine sizes on each pipeline stage; a refusal by memory is in `failure`.
+
+        Raises SizingError for a strategy the engine refuses, InputError as `budget`.
+        """
+        budget = self.budget
+        return attempt_stages(self.plan, budget.pre_gib, budget.available_gib)
+
+    @property
+    def failed(self) -> Solution | None:
+        """The solution of the first stage that leaves the engine without pools; None where it starts."""
+        return next((solution for solution in self.solutions if solution.failure is not None), None)
+
+    @property
+    def starts(self) -> bool:
+        return self.failed is None
+
+    @property
+    def sizes(self) -> PoolSizes:
+        """Tokens, state slots and running requests of a rank: the same on every stage."""
+        return self.solutions[0].sizes
+
+    @property
+    def solution(self) -> Solution:
+        """The sizing that decides: of the stage that fails, else of the one with the least memory left."""
+        return self.failed or self.solutions[self.stage]
+
+    def sized_with(self, available_gib: float) -> Solution:
+        """What the engine would size with other memory after the load; the stage with the fewest tokens decides."""
+        return attempt(self.plan, self.budget.pre_gib, max(0.0, available_gib))
+
+    @cached_property
+    def host_plans(self) -> tuple[HostPlan, ...]:
+        """HiCache's pools of each stage's rank, whatever the host has; empty where it is off.
+
+        Raises RefusedError for a host layout the engine refuses.
+        """
+        if not self.deployment.enable_hierarchical_cache:
+            return ()
+        return stage_plans(self.ranks, self.sizes)
+
+    @cached_property
+    def taken(self) -> tuple[int, ...]:
+        """Bytes of each stage's pools on the device, charged or not, and of HiCache's buffers there."""
+        staging = [plan.staging_bytes for plan in self.host_plans] or [0] * len(self.ranks)
+        return tuple(
+            device_bytes(tensor_specs(rank, solution.sizes)) + staged
+            for rank, solution, staged in zip(self.ranks, self.solutions, staging, strict=True)
+        )
+
+    @cached_property
+    def stage(self) -> int:
+        """The pipeline stage with the least memory left."""
+        return 0 if len(self.ranks) == 1 else self.taken.index(max(self.taken))
+
+    @property
+    def free(self) -> int:
+        """Bytes the driver calls free there once the pools exist; negative where they do not fit."""
+        return int(self.budget.available_gib * GIB) - self.taken[self.stage]
+
+    @property
+    def usable(self) -> int:
+        """Bytes serving can take: the free ones, and the draft's dropped embedding and head in torch's cache."""
+        return self.free + int(self.budget.returned_gib * GIB)
+
+    def needs(self, prompt_tokens: int | None = None) -> Transients:
+        """What serving takes of them while a prompt is prefilled; None: the longest the server admits."""
+        return transients(
+            self.ranks[self.stage],
+            self.sizes,
+            free_bytes=self.usable,
+            total_bytes=self.budget.total_bytes,
+            rocm=self.plan.gpu.vendor == "rocm",
+            prompt_tokens=prompt_tokens,
+        )
+
+    def with_flags(self, **changes: object) -> "Server":
+        """The same with some flags changed (None takes one back), everything resolved and sized anew.
+
+        Raises InputError and RefusedError as resolving does.
+        """
+        return Server(self.plan.with_flags(**changes), self.given, self.read_on or self.placement)
+
+    def with_more(self, more_gib: float) -> "Server":
+        """The same with `more_gib` more left free by the weights."""
+        return Server(self.plan, self.given, self.read_on, more_gib)
+
+    def tried(self, **changes: object) -> "Server | None":
+        """The same, sized; None where the engine refuses the flags, or nothing is known of the memory under them."""
+        try:
+            other = self.with_flags(**changes)
+            other.solutions  # noqa: B018  # what cannot be sized is refused here
+        except KvplanError:
+            return None
+        return other
+
+    @cached_property
+    def typed_fraction(self) -> float:
+        """The mem_fraction_static to type for the present one: some kernels take their workspace off what is typed."""
+        given, now = self.plan.flags.get("mem_fraction_static"), self.deployment.mem_fraction_static
+        if isinstance(given, float | int):
+            return given
+        other = self.tried(mem_fraction_static=now)
+        if other is None or other.deployment.mem_fraction_static == now:
+            return now
+        return round(now * now / other.deployment.mem_fraction_static, 9)
+
+
+@lru_cache(maxsize=1024)
+def _memory(
+    geometry: Geometry, placed: Placement, gpu: Gpu | None, checkpoint: str, given: MemoryGiven
+) -> tuple[MemoryBudget, WeightEstimate | None]:
+    """The readings, and the weights where they had to be estimated."""
+    weights = None
+    known = given.weights_gib is not None and (given.draft_weights_gib is not None or not placed.draft)
+    if given.available_gib is None and not known:
+        weights = estimate_weights(geometry, placed, checkpoint)
+    budget = memory_budget(
+        placed,
+        gpu=gpu,
+        pre_gib=given.pre_gib,
+        available_gib=given.available_gib,
+        weights_gib=given.weights_gib,
+        draft_weights_gib=given.draft_weights_gib,
+        weights=weights,
+    )
+    return budget, weights
