@@ -96,7 +96,8 @@ class FlagOption(TyperOption):
         choices = flag.choices
         super().__init__(
             param_decls=[flag.name, *spelled],
-            type=None if switch else partial(_read, flag),
+            type=None if switch else str,
+            callback=None if switch else partial(_read, flag),
             is_flag=switch,
             help=flag.help,
             metavar=_metavar(flag),
@@ -105,7 +106,10 @@ class FlagOption(TyperOption):
         )
 
 
-def _read(flag: Flag, text: str) -> object:
+def _read(flag: Flag, ctx: typer.Context, option: object, text: str | None) -> object:
+    """The value of an option's text, as the engine reads it. Raises InputError."""
+    if text is None:
+        return None
     if flag.kind == "ints":
         return [read_value(flag, word) for word in text.replace(",", " ").split()]
     return read_value(flag, text)

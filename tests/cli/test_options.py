@@ -43,6 +43,22 @@ def test_what_cannot_be_used_is_one_line(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--tp-size", "x"), "--tp-size 'x' is not accepted; it takes a whole number"),
+        (("--tp-size", "0"), "--tp-size 0 is not accepted; it takes a whole number from 1 to 65536"),
+        (("--cuda-graph-bs-decode", "1,x"), "--cuda-graph-bs-decode 'x' is not accepted; it takes whole numbers"),
+        (("--kv-row-layout", "x"), "--kv-row-layout 'x' is not accepted; it takes one of bf16, fp8_scaled, fp8_raw"),
+        (("--max-total-tokens", "1Kb"), "such as 128Ki"),
+        (("--tp-sise", "4"), "--tp-size"),
+        (("--enable-pd-role-switch", "--engine", "0.5.20"), "does not exist in 0.5.20; leave it out"),
+    ],
+)
+def test_a_wrong_value_says_what_is_accepted(words: tuple[str, ...], says: str) -> None:
+    assert says in kvplan("estimate", *words).stderr
+
+
 def test_without_the_script() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "glm_kvplan", "gpus"], capture_output=True, text=True, timeout=30, check=False
