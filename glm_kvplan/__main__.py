@@ -1,6 +1,40 @@
-"""`python -m glm_kvplan` is `kvplan`, where the script is not on the PATH."""
+"""Where `kvplan` and `python -m glm_kvplan` begin: signals end it in one way, also while modules are imported."""
 
-from glm_kvplan.cli import main
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED, TERMINATED = 130, 143  # what a shell reports of a program that SIGINT or SIGTERM ended
+
+
+def main() -> None:
+    """Run `kvplan` as a process. Exit code: that of `cli.main`, 130 after SIGINT, 143 after SIGTERM.
+
+    A signal that whoever started the process has switched off stays off.
+    """
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _unwind)
+    try:
+        from glm_kvplan.cli import main as run
+
+        run()
+    except KeyboardInterrupt:  # before a command runs
+        sys.exit(INTERRUPTED)
+    finally:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _leave)
+
+
+def _unwind(number: int, frame: FrameType | None) -> None:
+    """Every frame cleans up: unfinished files go, memory is freed."""
+    sys.exit(TERMINATED)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """The answer is given, and nothing is open any more."""
+    os._exit(INTERRUPTED)
+
 
 if __name__ == "__main__":
     main()

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glm_kvplan.cli import COMMANDS, PANELS
-from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.errors import InputError, KvplanError, RefusedError
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
@@ -134,7 +134,10 @@ def kvplan(
 
 
 def run(arguments: list[str] | None) -> None:
-    """Run `kvplan` with these arguments, or the process's own."""
+    """Run `kvplan` with these arguments, or the process's own.
+
+    That the engine refuses a deployment is a no, whichever command meets it.
+    """
     _open_streams()
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     ours, launch = words, None
@@ -149,7 +152,8 @@ def run(arguments: list[str] | None) -> None:
             obj={"launch": launch, "whole_process": arguments is None},
         )
     except (KvplanError, typer.TyperException) as error:
-        _fail(str(error) if isinstance(error, KvplanError) else error.format_message())
+        message = str(error) if isinstance(error, KvplanError) else error.format_message()
+        _fail(message, 1 if isinstance(error, RefusedError) else 2)
     except _ReaderLeft:
         drop_output()
         sys.exit(_BROKEN_PIPE)
@@ -161,10 +165,10 @@ def run(arguments: list[str] | None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, code: int = 2) -> None:
     with suppress(OSError):
         print("kvplan: " + " ".join(message.split()), file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
 
 
 def _open_streams() -> None:

@@ -84,13 +84,18 @@ def test_the_verdict_is_the_exit_code(capsys: pytest.CaptureFixture[str], monkey
         (("--device", "cpu", "--keep-free", "200000GiB"), "are free after --keep-free"),
         (("--report", "/nowhere/at/all.md"), "not a file in a directory that exists"),
         (("--with", "vllm"), "--with 'vllm' is not known"),
-        (("--max-total-tokens", "64", "--max-mamba-cache-size", "4"), "serve no request"),
     ],
 )
 def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
     code, out, err = call(capsys, "validate", *SMALL, *words)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1 and says in err
+
+
+def test_what_the_engine_refuses_is_a_no(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "validate", *SMALL, "--max-total-tokens", "64", "--max-mamba-cache-size", "4")
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1 and "serve no request" in err
 
 
 def test_without_torch_one_line_names_the_extra(
