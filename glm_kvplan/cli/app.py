@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from glm_kvplan.cli import COMMANDS, PANELS
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
+from glm_kvplan.reading.secret_words import quoted, without_userinfo
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
@@ -46,7 +47,7 @@ class _Command(TyperCommand):
         finally:
             ctx.allow_extra_args = asked
         if left and not ctx.resilient_parsing:
-            raise InputError(f"{left[0][:60]!r} is one argument too many for kvplan {self.name}; {_AFTER}")
+            raise InputError(f"{quoted(left[0])} is one argument too many for kvplan {self.name}; {_AFTER}")
         return left
 
     def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
@@ -80,7 +81,7 @@ class _Commands(TyperGroup):
 
             near = get_close_matches(args[0], COMMANDS, 1, 0.6)
             hint = f"did you mean {near[0]}?" if near else f"commands are: {', '.join(COMMANDS)}"
-            raise InputError(f"{args[0][:60]!r} is no command; {hint}")
+            raise InputError(f"{quoted(args[0])} is no command; {hint}")
         ctx.meta[_CALLED] = args[0]
         return super().resolve_command(ctx, args)
 
@@ -167,7 +168,8 @@ def run(arguments: list[str] | None) -> None:
 
 def _fail(message: str, code: int = 2) -> None:
     with suppress(OSError):
-        print("kvplan: " + " ".join(message.split()), file=sys.stderr)
+        line = " ".join(without_userinfo(message).split())
+        print("kvplan: " + "".join(char if char.isprintable() else "?" for char in line), file=sys.stderr)
     sys.exit(code)
 
 

@@ -1,6 +1,7 @@
 """`kvplan check`: deployment files held against what they expect."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,6 +41,14 @@ def check(
     gpu: Annotated[
         str | None, typer.Option("--gpu", help="Check every file on this GPU instead of its own.", metavar="NAME")
     ] = None,
+    config_root: Annotated[
+        Path | None,
+        typer.Option(
+            "--config-root",
+            help="Folder for the --config files that launches name. [the deployment file's own; no other is read]",
+            metavar="DIR",
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Whether deployments start and hold what their files expect. Exit code 0: yes; 1: no; 2: a file is unusable.
@@ -50,7 +59,7 @@ def check(
         raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
     from glm_kvplan.answers.check.checking import check_files, exit_code
 
-    checked = check_files(files, engine=engine, gpu=gpu)
+    checked = check_files(files, engine=engine, gpu=gpu, config_root=config_root)
     code = exit_code(checked, strict)
     if json or format is Format.json:
         from glm_kvplan.show import check_json

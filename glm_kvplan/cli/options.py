@@ -156,6 +156,7 @@ def _switches(assignments: list[str] | None) -> dict[str, str]:
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals or name not in known:
-            raise InputError(f"--env {name[:60]!r}: write NAME=VALUE with one of {', '.join(known)}")
+            shown = repr(name[:60]) if equals else "without ="  # what is no name may be a value
+            raise InputError(f"--env {shown}: write NAME=VALUE with one of {', '.join(known)}")
         found[name] = value
     return found

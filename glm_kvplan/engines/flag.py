@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import quoted
 
 Kind = Literal["int", "count", "float", "str", "json", "data", "ints", "words", "flag", "switch", "present"]
 Role = Literal["flag", "ours", "named", "checked", "decided", "beside"]
@@ -228,7 +229,9 @@ def read_value(flag: Flag, text: str, choices: tuple[str, ...] | None = None, pl
     except (ValueError, RecursionError):
         expected = f"one of {', '.join(accepted)}" if accepted else _ACCEPTED[flag.kind]
         before = f"{place}: " if place else ""
-        raise InputError(f"{before}{flag.option} {_shown(text)} is not accepted; it takes {expected}") from None
+        raise InputError(
+            f"{before}{flag.option} {quoted(text, flag.option)} is not accepted; it takes {expected}"
+        ) from None
 
 
 def check_value(flag: Flag, value: object) -> None:
@@ -267,9 +270,4 @@ def check_value(flag: Flag, value: object) -> None:
 
 
 def _wrong(flag: Flag, value: object, expected: str) -> InputError:
-    return InputError(f"{flag.option} {_shown(value)} is not accepted; it takes {expected}")
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    return InputError(f"{flag.option} {quoted(value, flag.option)} is not accepted; it takes {expected}")

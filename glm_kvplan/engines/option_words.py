@@ -9,6 +9,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.shell import Word, printable
+from glm_kvplan.reading.secret_words import Concealed, quoted, variable_in, without_userinfo
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
@@ -85,15 +86,16 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
         option, attached = found[at]
         at += 1
         if option is None:
-            _stray(word, words[at - 2] if at > 1 else None)
+            _stray(word)
         first = at
         while at < len(words) and found[at][0] is None:
             at += 1
         values = list(words[first:at])
         if attached is not None:
             if values and option:
-                _stray(values[0], word)
-            values = [Word(attached, word.place, word.undefined)]
+                _stray(values[0], option)
+            text = Concealed(attached) if isinstance(word.text, Concealed) else attached
+            values = [Word(text, word.place, word.undefined)]
         if not option:
             _unknown(options, word, table)
             continue
@@ -106,28 +108,31 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
     return options
 
 
-def _stray(word: Word, before: Word | None) -> None:
+def _stray(word: Word, option: str = "") -> None:
+    """A word that belongs to no flag; `option` is the last one before it."""
     if word.undefined:
-        raise InputError(f"{word.place}: {word.undefined} is not defined here; define it or write its value")
-    after = f" (after {before.text.partition('=')[0]!r})" if before is not None else ""
-    raise InputError(f"{word.place}: {word.text[:60]!r} belongs to no flag{after}; remove it or add the flag")
+        raise InputError(
+            f"{word.place}: {variable_in(word.undefined)} is not defined here; define it or write its value"
+        )
+    after = f" (after {option!r})" if option else ""
+    raise InputError(f"{word.place}: {quoted(word.text, option)} belongs to no flag{after}; remove it or add the flag")
 
 
 def _check_values(option: str, word: Word, values: list[Word], takes: int | str, attached: bool) -> None:
     """Raise InputError unless `option` takes these values; a superfluous one is an error, as in the engine."""
     if takes == 0 and attached:
-        raise InputError(f"{word.place}: {option} takes no value; leave {'=' + values[0].text!r} out")
+        raise InputError(f"{word.place}: {option} takes no value; leave its value out")
     if takes in (1, "+") and not values:
         raise InputError(f"{word.place}: {option} needs a value; none follows it")
     most = {0: 0, 1: 1, "?": 1}.get(takes, len(values))
     if len(values) > most:
-        _stray(values[most], values[most - 1] if most else word)
+        _stray(values[most], option)
 
 
 def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     option = word.text.partition("=")[0]
     if word.undefined:
-        _stray(word, None)
+        _stray(word)
     flag = table.flags.get(option)
     if flag is not None or not table.release:
         there = ", ".join(table.releases_with(option))
@@ -164,7 +169,7 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
     for value in values:
         if value.undefined:
             raise InputError(
-                f"{value.place}: {option} is given {value.undefined}, which is not defined here; "
+                f"{value.place}: {option} is given {variable_in(value.undefined)}, which is not defined here; "
                 "define it in the text or write its value"
             )
     choices = flag.choices_in(table.release) if table.release else flag.choices
@@ -177,7 +182,7 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
             f"{option} is given twice ({options.positions[flag.name]}: {options.flags[flag.name]}, "
             f"{word.place}: {new}); the engine takes the last"
         )
-    options.flags[flag.name] = new
+    options.flags[flag.name] = without_userinfo(new) if isinstance(new, str) else new
     options.positions[flag.name] = word.place
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from glm_kvplan.engines.engine import Command, Given, Plan, Release, engine_named, find_release
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import load_model
+from glm_kvplan.reading.secret_words import without_userinfo
 
 ASSUMED_GPU = "h200"
 Launch = Sequence[str] | str | Command
@@ -61,10 +62,11 @@ def given(
         switches.update(command.environment)
         notes.extend(command.notes)
         served, served_revision = command.model, command.revision
+        served = None if served is None else without_userinfo(served)
     for name, value in (flags or {}).items():
         if name in all_flags and all_flags[name] != value:
             notes.append(f"{name} = {value} given to kvplan replaces {all_flags[name]} of the launch command")
-        all_flags[name] = value
+        all_flags[name] = without_userinfo(value) if isinstance(value, str) else value
     switches.update(environment or {})
     if model is None and served is not None:
         from glm_kvplan.model.served import load_served_model

@@ -14,7 +14,8 @@ from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.shell import Word, printable
-from glm_kvplan.reading.guarded_file import read_stdin, read_text
+from glm_kvplan.reading.guarded_file import inside, read_stdin, read_text
+from glm_kvplan.reading.secret_words import Concealed
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
 from glm_kvplan.units import GIB
@@ -55,15 +56,19 @@ def read_launch_file(path: str | Path, release: str = BASELINE) -> LaunchCommand
     return with_config_file(read_launch_command(text, release), release)
 
 
-def with_config_file(command: LaunchCommand, release: str = BASELINE) -> LaunchCommand:
+def with_config_file(command: LaunchCommand, release: str = BASELINE, within: Path | None = None) -> LaunchCommand:
     """The command with its --config file's flags put in front of its own: the command line wins.
 
     Source: utils/server_args_config_parser.py at 0.5.21 (ConfigArgumentMerger). Raises InputError for a file that
-    cannot be read, is not YAML by its name or content, is not a mapping, or holds a wrong value.
+    cannot be read, is not YAML by its name or content, is not a mapping, or holds a wrong value. Its values are never
+    quoted. With `within` the file's name is relative to that folder, and it must lie in it: whoever wrote the command
+    has no say in which other files are read.
     """
     if command.config_file is None:
         return command
     path = Path(command.config_file)
+    if within is not None:
+        path = inside(within, command.config_file, f"--config {printable(command.config_file, 200)}")
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise InputError(f"--config {printable(str(path), 200)}: the engine takes a .yaml or .yml file only")
     table = option_table(release)
@@ -95,7 +100,7 @@ def _mapping(path: Path) -> Mapping[object, object]:
         documents = read_yaml(text)
     except UnreadableError as error:
         place = f" at line {error.line}" if error.line else ""
-        raise InputError(f"{shown}: not YAML{place}: {error.problem}") from None
+        raise InputError(f"{shown}: not YAML{place}: {error.unquoted}") from None
     if len(documents) > 1:
         raise InputError(f"{shown}: not YAML at line {documents[1].line}: several documents; keep one")
     data = documents[0].data if documents else None
@@ -126,10 +131,11 @@ def _words_of(config: Mapping[object, object], place: str, table: OptionTable, w
             words += [Word(option, place)] if value else []
             continue
         if isinstance(value, list):
-            words += [Word(text, place) for text in (option, *map(_text, value))] if value else []
+            items = [Concealed(_text(item)) for item in value]
+            words += [Word(text, place) for text in (option, *items)] if items else []
             continue
         try:
-            words.append(Word(f"{option}={_text(value)}", place))
+            words.append(Word(Concealed(f"{option}={_text(value)}"), place))
         except TypeError:
             raise InputError(f"{place}: {printable(key)}: a key in its value is not text") from None
     if underscored:

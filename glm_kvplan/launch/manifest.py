@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
@@ -46,7 +47,7 @@ def is_manifest(text: str) -> bool:
 
 
 def read_manifest(
-    text: str, name: str, container: str | None = None, release: str = BASELINE
+    text: str, name: str, container: str | None = None, release: str = BASELINE, within: Path | None = None
 ) -> tuple[LaunchCommand, Container]:
     """The launch of the one container that starts the engine, or of the one called `container` (any of its names).
 
@@ -69,7 +70,7 @@ def read_manifest(
         )
     one = chosen[0]
     try:
-        command = with_config_file(read_launch_command(_launch_words(one), release), release)
+        command = with_config_file(read_launch_command(_launch_words(one), release), release, within)
     except InputError as error:
         raise InputError(f"{name}: container {one.label}: {error}") from None
     switches = {key: one.environment[key] for key in ENVIRONMENT if key in one.environment}
@@ -82,7 +83,7 @@ def _documents(text: str, name: str) -> list[Any]:
     except UnreadableError as error:
         place = f":{error.line}" if error.line else ""
         templated = "; render the template first (helm template)" if "{{" in text else ""
-        raise InputError(f"{name}{place}: not YAML: {error.problem}{templated}") from None
+        raise InputError(f"{name}{place}: not YAML: {error.unquoted}{templated}") from None
 
 
 def _containers(document: Any) -> Iterator[Container]:

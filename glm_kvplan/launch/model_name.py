@@ -3,6 +3,7 @@
 import re
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import quoted
 
 _OTHER_FAMILIES = frozenset(
     (
@@ -29,4 +30,6 @@ def refuse_other_model(model: str) -> None:
     if "glm53flash" in squeezed or "glm5next" in squeezed:
         return
     if _OTHER_FAMILIES.intersection(_WORD.findall(name)) or _OTHER_GLM.search(name):
-        raise InputError(f"model {model[:80]!r} is another model; GLM-5.3-Flash and copies of it are planned here")
+        raise InputError(
+            f"model {quoted(model, most=80)} is another model; GLM-5.3-Flash and copies of it are planned here"
+        )

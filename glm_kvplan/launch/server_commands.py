@@ -73,8 +73,9 @@ def _of_text(
         if not any(word.text.startswith("--") or _named(word, servers) for word in command):
             continue
         if launches and command[0].text.startswith("--"):
+            option = printable(command[0].text.partition("=")[0], 40)
             warnings.append(
-                f"{command[0].place}: {printable(command[0].text, 40)} starts a command of its own and never "
+                f"{command[0].place}: {option} starts a command of its own and never "
                 "reaches the engine; the line above must end in a backslash with nothing after it"
             )
             continue

@@ -8,6 +8,7 @@ from typing import Any
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.guarded_file import read_bytes
 from glm_kvplan.reading.json_text import read_json
+from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.reading.unreadable import UnreadableError
 
 LARGEST_FILE = 16 << 20
@@ -49,6 +50,6 @@ def _text(path: Path, shown: str) -> str:
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:
-    """A path as one printable line, whatever bytes its name holds."""
-    text = os.fspath(path)
+    """A path or address as one printable line, whatever bytes its name holds; no user and password of an address."""
+    text = without_userinfo(os.fspath(path))
     return text if text.isprintable() else ascii(text)

@@ -58,6 +58,17 @@ def read_stdin(name: str, *, most: int, advice: str) -> str:
     return _decoded(data, name)
 
 
+def inside(folder: Path, name: str, shown: str) -> Path:
+    """The path of `name` in `folder`, links followed. Raises InputError where that lies outside the folder."""
+    try:
+        path, root = (folder / name).resolve(), folder.resolve()
+    except (OSError, RuntimeError, ValueError):  # a ring of links, a NUL in the name
+        raise InputError(f"{shown}: cannot be read") from None
+    if not path.is_relative_to(root):
+        raise InputError(f"{shown}: lies outside the folder of the file that names it, and is not read")
+    return path
+
+
 def _read_pipe(path: Path, name: str, most: int) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opened the common way it would wait for a writer
     try:

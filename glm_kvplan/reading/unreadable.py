@@ -1,8 +1,13 @@
 """What is wrong with a text that should be data, and at which line; and the bounds that all data keeps."""
 
+import re
+
 DEEPEST = 64  # collections inside collections
 LONGEST_NUMBER = 100  # characters of a number, digits and all
 LARGEST_NUMBER = 1 << 256  # what may be written in other bases
+
+
+_QUOTE = re.compile(r"'[^']*'|\"[^\"]*\"|\*\S+")
 
 
 class UnreadableError(Exception):
@@ -12,3 +17,8 @@ class UnreadableError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.line = line
+
+    @property
+    def unquoted(self) -> str:
+        """The problem without what stands there: of a file that may hold secrets, and that somebody else named."""
+        return _QUOTE.sub("...", self.problem)

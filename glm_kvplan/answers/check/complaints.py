@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.answers.check.positions import PlacedError, line_of
 from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.reading.secret_words import quoted
 from glm_kvplan.reading.yaml_text import KeyPath
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ def complaint(errors: "list[ErrorDetails]", data: Any, name: str, lines: Mapping
     if value is None:
         return PlacedError(name, line, f"{dotted} has no value; give one or leave the key out")
     expected = " or ".join(dict.fromkeys(_expected(error) for error in complaints))
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return PlacedError(name, line, f"{dotted}: {shown} is not accepted; it takes {expected}")
+    return PlacedError(name, line, f"{dotted}: {quoted(value, dotted)} is not accepted; it takes {expected}")
 
 
 def _inside(place: tuple[int | str, ...], data: Any) -> tuple[KeyPath, object]:

@@ -27,8 +27,12 @@ class FilePlan(NamedTuple):
     container: Container | None
 
 
-def plan_of(file: DeploymentFile, *, engine: str | None = None, gpu: str | None = None) -> FilePlan:
+def plan_of(
+    file: DeploymentFile, *, engine: str | None = None, gpu: str | None = None, config_root: Path | None = None
+) -> FilePlan:
     """Plan a deployment file, under another engine or on another GPU where one is given.
+
+    The --config file of its launch must lie in the deployment file's folder, or in `config_root`.
 
     Raises PlacedError where the file names something that cannot be used, RefusedError where the engine refuses.
     """
@@ -37,7 +41,7 @@ def plan_of(file: DeploymentFile, *, engine: str | None = None, gpu: str | None 
         base = load_profile(release).base_release
     except InputError as error:
         raise file.error(str(error), "engine") from None
-    command, container = _launch(file, base)
+    command, container = _launch(file, base, config_root or file.folder)
     served = command or LaunchCommand()
     if file.model is not None:  # named as a launch names it: it may lie on another machine
         served = replace(served, model=_model(file, file.model), revision=None)
@@ -75,10 +79,10 @@ def _model(file: DeploymentFile, name: str) -> str:
     return found
 
 
-def _launch(file: DeploymentFile, release: str) -> tuple[LaunchCommand | None, Container | None]:
+def _launch(file: DeploymentFile, release: str, root: Path) -> tuple[LaunchCommand | None, Container | None]:
     if file.launch is not None:
         try:
-            return with_config_file(read_launch_command(file.launch, release), release), None
+            return with_config_file(read_launch_command(file.launch, release), release, root), None
         except InputError as error:
             raise file.error(f"launch: {error}", "launch") from None
     if file.launch_file is None:
@@ -86,10 +90,10 @@ def _launch(file: DeploymentFile, release: str) -> tuple[LaunchCommand | None, C
     text = _launch_text(file)
     try:
         if is_manifest(text):
-            return read_manifest(text, file.launch_file, file.container, release)
+            return read_manifest(text, file.launch_file, file.container, release, root)
         if file.container is not None:
             raise file.error(f"{file.launch_file} is no Kubernetes manifest, so it has no container", "container")
-        command = with_config_file(read_launch_command(text, release), release)
+        command = with_config_file(read_launch_command(text, release), release, root)
     except PlacedError:
         raise
     except InputError as error:

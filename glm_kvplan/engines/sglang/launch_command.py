@@ -12,6 +12,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.server_commands import Launch
 from glm_kvplan.launch.shell import Word
+from glm_kvplan.reading.secret_words import variable_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,8 @@ def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchComm
 
 def _defined(word: Word, what: str) -> str:
     if word.undefined:
-        raise InputError(f"{word.place}: {what} is given {word.undefined}, which is not defined here; write its value")
+        name = variable_in(word.undefined)
+        raise InputError(f"{word.place}: {what} is given {name}, which is not defined here; write its value")
     return word.text
 
 

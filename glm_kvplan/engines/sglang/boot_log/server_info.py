@@ -36,8 +36,11 @@ def read_server_info(url: str, timeout_s: float = TIMEOUT_S) -> Boot:
         raise InputError(f"--url {shown}: write http://host:port")
     base = parts.path.rstrip("/").removesuffix("/server_info")
     headers = {"Accept": "application/json"}
-    if API_KEY in os.environ:
-        headers["Authorization"] = f"Bearer {os.environ[API_KEY]}"
+    key = os.environ.get(API_KEY)
+    if key is not None:
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(f"{API_KEY}: holds characters that no HTTP header takes (a line feed at its end?)")
+        headers["Authorization"] = f"Bearer {key}"
     request = urllib.request.Request(f"{shown}{base}/server_info", headers=headers)
     try:
         with urllib.request.build_opener(_Stay).open(request, timeout=timeout_s) as answer:

@@ -1,0 +1,46 @@
+"""What must not be quoted in a message: a value after a key-like name, a file that a stranger names, a password in an
+address. Whoever quotes foreign words in a message quotes them by `quoted`."""
+
+import re
+
+_PARTS = "key|apikey|keyfile|token|secret|password|passwd|passphrase|pwd|credential|credentials|bearer|authorization"
+# As a part of a name: --api-key, HF_TOKEN, admin.password; not max_total_tokens, --tokenizer-path.
+_KEY_LIKE = re.compile(rf"(?i)(?<![a-z0-9])(?:{_PARTS})(?![a-z0-9])")
+_USERINFO = re.compile(r"//[^/@\s]*@")
+_NAME = re.compile(r"\$\{?\w{1,60}")
+HIDDEN = "a value that is not shown"
+
+
+class Concealed(str):
+    """Text of a file that may hold anything: computed with, never quoted."""
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+
+def key_like(name: str) -> bool:
+    """Whether a flag, a variable or a key of this name holds a secret: `--api-key`, `HF_TOKEN`, `db.password`."""
+    return _KEY_LIKE.search(name) is not None
+
+
+def quoted(text: object, name: str = "", most: int = 60) -> str:
+    """`text`, as a message may quote it: on one line, not endless, not at all where it may hold a secret.
+
+    `name` is the flag, variable or key that it stands after.
+    """
+    shown = repr(text)
+    if isinstance(text, Concealed) or key_like(name) or key_like(shown[:4096]):
+        return HIDDEN
+    shown = without_userinfo(shown)
+    return shown if len(shown) <= most else shown[: most - 3] + "..."
+
+
+def variable_in(reference: str) -> str:
+    """The name alone of `${NAME:-text}`; the text may be a secret's default."""
+    found = _NAME.match(reference) if ":" in reference or "-" in reference else None
+    return reference if found is None else found[0] + ("...}" if "{" in found[0] else "")
+
+
+def without_userinfo(text: str) -> str:
+    """Addresses without the user and the password in them."""
+    return _USERINFO.sub("//", text) if "@" in text else text

@@ -1,0 +1,227 @@
+"""Canaries: no secret comes out, in any command, form or error; nor what stands in a file that a stranger names."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from glm_kvplan.cli import main
+from glm_kvplan.engines.planner import plan
+from glm_kvplan.reading.secret_words import HIDDEN, key_like, quoted, variable_in, without_userinfo
+
+CANARY = "S3CR3T"
+SERVE = "sglang serve zai-org/GLM-5.3-Flash"
+# What follows a launch that is fine up to there, each ending in another error or in none.
+ENDS = {
+    "good": "--tp 8",
+    "stray": "bad --tp 8",
+    "stray_after_tp": "--tp 8 bad",
+    "wrong": "--tp many",
+    "missing": "--tp",
+    "not_for_yaml": "--tp 8 --config none.yaml",
+    "refused": "--tp 8 --dp 3 --enable-dp-attention",
+    "twice": "--tp 8 --tp 4",
+    "unknown": "--tp 8 --no-such-flag",
+    "ambiguous": "--tp 8 --mam 1",
+    "unclosed": "--tp 8 'x",
+    "second": "--tp 8\nsglang serve zai-org/GLM-5.3-Flash --tp 4",
+}
+# Where the secret stands.
+FORMS = {
+    "flag": f"{SERVE} --api-key {CANARY} @END",
+    "equals": f"{SERVE} --api-key={CANARY} @END",
+    "two_words": f"{SERVE} --api-key first {CANARY} @END",
+    "one_word": f"{SERVE} '--api-key {CANARY}' @END",
+    "trailing_blank": f"{SERVE} \\\n  --api-key {CANARY} \\ \n  @END",
+    "cut_off": f"{SERVE} --tp 8\n  --api-key={CANARY} @END",
+    "misspelt": f"{SERVE} --apikey {CANARY} @END",
+    "underscores": f"{SERVE} --api_key={CANARY} @END",
+    "password": f"{SERVE} --ssl-keyfile-password {CANARY} @END",
+    "default": f"{SERVE} --api-key ${{KEY:-{CANARY}}} --tp ${{TP_KEY:?{CANARY}}} @END",
+    "assigned": f"HF_TOKEN={CANARY} {SERVE} @END",
+    "exported": f"export API_KEY={CANARY}\n{SERVE} --api-key $API_KEY $API_KEY @END",
+    "docker": f"docker run --env HF_TOKEN={CANARY} -e API_KEY={CANARY} image {SERVE} @END",
+    "json": f'{SERVE} --json-model-override-args \'{{"hf_token": "{CANARY}"\' @END',
+    "address": f"sglang serve https://user:{CANARY}@host.example/zai-org/GLM-5.3-Flash @END",
+    "draft": f"{SERVE} --speculative-draft-model-path https://u:{CANARY}@h.example/x @END",
+    "other_model": f"sglang serve https://user:{CANARY}@host.example/Qwen3-8B @END",
+    "other_engine": f"vllm serve https://u:{CANARY}@h.example/zai-org/GLM-5.3-Flash --api-key {CANARY} @END",
+}
+COMMANDS = {
+    "resolve": (),
+    "solve": ("--json",),
+    "estimate": (),
+    "explain": (),
+    "pools": ("--context", "8k", "--concurrency", "1"),
+    "advise": ("--context", "8k", "--concurrency", "1"),
+    "sweep": ("--over", "tp_size=8,4"),
+    "report": ("-o", "-", "--format", "md"),
+    "validate": ("--device", "meta"),
+}
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    out, err = capsys.readouterr()
+    code = left.value.code
+    assert isinstance(code, int)
+    return code, out + err
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def launches() -> Iterator[tuple[str, str, str]]:
+    for form, text in FORMS.items():
+        for end, words in ENDS.items():
+            yield form, end, text.replace("@END", words)
+
+
+def test_no_form_of_a_launch_tells_its_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every form with every end, as text, as a script in a file, in a deployment file and in a manifest."""
+    files = []
+    for form, end, text in launches():
+        code, found = said(capsys, "resolve", "--", text)
+        assert CANARY not in found, (form, end, found)
+        assert code in (0, 1, 2)
+        name = f"{form}-{end}"
+        (tmp_path / f"{name}.sh").write_text(text, encoding="utf-8")
+        (tmp_path / f"{name}.kvplan.yaml").write_text(f"launch_file: {name}.sh\n", encoding="utf-8")
+        (tmp_path / f"{name}.pod.yaml").write_text(manifest(text), encoding="utf-8")
+        (tmp_path / f"{name}.pod.kvplan.yaml").write_text(f"launch_file: {name}.pod.yaml\n", encoding="utf-8")
+        files += [f"{name}.kvplan.yaml", f"{name}.pod.kvplan.yaml"]
+    for format in ("text", "json", "github", "junit", "sarif", "markdown"):
+        code, found = said(capsys, "check", "--format", format, *files)
+        assert code == 2
+        assert CANARY not in found, [line for line in found.splitlines() if CANARY in line][:3]
+
+
+def manifest(script: str) -> str:
+    text = script.replace("\n", "\n        ")
+    return (
+        "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: c\n    env:\n"
+        f"    - {{name: HF_TOKEN, value: {CANARY}}}\n    command: [bash, -c]\n    args:\n      - |\n        {text}\n"
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("form", ["flag", "two_words", "address", "draft", "exported"])
+def test_no_command_tells_it(command: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for end in ("good", "refused"):
+        _, found = said(capsys, command, *COMMANDS[command], "--", FORMS[form].replace("@END", ENDS[end]))
+        assert CANARY not in found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("resolve", "--env", f"HF_TOKEN={CANARY}"),
+        ("resolve", "--env", CANARY),
+        ("resolve", f"HF_TOKEN={CANARY}"),
+        ("resolve", f"--api-key={CANARY}"),
+        ("resolve", "--api-key", CANARY),
+        (f"HF_TOKEN={CANARY}", "resolve"),
+        (f"--api-key={CANARY}", "resolve"),
+        ("resolve", "--model", f"https://u:{CANARY}@h.example/x"),
+        ("model", f"https://u:{CANARY}@h.example/x"),
+        ("reconcile", f"https://u:{CANARY}@h.example/x"),
+        ("reconcile", "--url", f"https://u:{CANARY}@127.0.0.1:1", "--timeout", "1"),
+        ("reconcile", "--url", f"https://u:{CANARY}@127.0.0.1:port"),
+        ("reconcile", "--url", f"http://127.0.0.1:1/?token={CANARY}", "--timeout", "1"),
+        ("sweep", "--over", f"api_key={CANARY}"),
+        ("resolve", "--tp-size", "8", "--speculative-draft-model-path", f"https://u:{CANARY}@h.example/x"),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_nor_does_a_word_of_our_own_command_line(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    _, found = said(capsys, *words)
+    assert CANARY not in found
+
+
+@pytest.mark.parametrize("key", [f"{CANARY}\r", f"{CANARY}\nX: y", f"{CANARY}\x00", f"{CANARY}é€"])
+def test_a_key_that_no_header_takes(
+    key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", {"KVPLAN_API_KEY": key, "PATH": ""})
+    code, found = said(capsys, "reconcile", "--url", "http://127.0.0.1:1", "--timeout", "1")
+    assert code == 2 and CANARY not in found and "KVPLAN_API_KEY" in found
+
+
+VALUES = {
+    "mapping": f"database: {{password: {CANARY}, user: admin}}\n",
+    "text": f"password: {CANARY}\n",
+    "flag": f"tp-size: {CANARY}\n",
+    "blanks": f"motd: hello {CANARY}\n",
+    "list": f"served-model-name: [{CANARY}, b]\ntp: [1, {CANARY}]\n",
+    "json": f"json-model-override-args: {CANARY}\n",
+    "tag": f"password: !{CANARY}\n",
+    "typed": f"password: !!int {CANARY}\n",
+    "alias": f"password: *{CANARY}\n",
+    "broken": f"password: '{CANARY}\n",
+    "choice": f"kv-cache-dtype: {CANARY}\n",
+    "switch": f"disable-radix-cache: {CANARY}\n",
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_a_config_file_are_not_quoted(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """hostile/02: a deployment file may name any YAML file as the engine's --config."""
+    (tmp_path / "values.yaml").write_text(VALUES[kind], encoding="utf-8")
+    launch = f"{SERVE} --tp 8 --config values.yaml"
+    (tmp_path / "a.kvplan.yaml").write_text(f"launch: {launch}\n", encoding="utf-8")
+    for words in (("check", "a.kvplan.yaml"), ("resolve", "--", launch), ("resolve", "--", "vllm " + launch[7:])):
+        _, found = said(capsys, *words)
+        assert CANARY not in found
+
+
+def test_a_config_file_lies_in_the_folder_of_the_file_that_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside, folder = tmp_path / "values.yaml", tmp_path / "deployments"
+    folder.mkdir()
+    outside.write_text("tp-size: 4\n", encoding="utf-8")
+    (folder / "link.yaml").symlink_to(outside)
+    (folder / "ring.yaml").symlink_to("ring.yaml")
+    (folder / "inside.yaml").write_text("tp-size: 4\n", encoding="utf-8")
+    script = folder / "serve.sh"
+    for number, (name, holds) in enumerate(
+        [
+            ("inside.yaml", True),
+            ("link.yaml", False),
+            ("../values.yaml", False),
+            (str(outside), False),
+            ("ring.yaml", False),
+        ]
+    ):
+        launch = f"{SERVE} --config {name}"
+        script.write_text(launch, encoding="utf-8")
+        (folder / "pod.yaml").write_text(manifest(launch), encoding="utf-8")
+        for key, value in (("launch", launch), ("launch_file", "serve.sh"), ("launch_file", "pod.yaml")):
+            file = folder / f"{number}.kvplan.yaml"
+            file.write_text(f"{key}: {value}\n", encoding="utf-8")
+            code, found = said(capsys, "check", str(file))
+            assert (code == 0) is holds, found
+            assert holds or "outside" in " ".join(found.split()) or "cannot be read" in found
+    file.write_text(f"launch: {SERVE} --config ../values.yaml\n", encoding="utf-8")
+    assert said(capsys, "check", str(file), "--config-root", str(tmp_path))[0] == 2  # .. of that folder
+    file.write_text(f"launch: {SERVE} --config values.yaml\n", encoding="utf-8")
+    assert said(capsys, "check", str(file), "--config-root", str(tmp_path))[0] == 0
+
+
+def test_flags_keep_no_password_of_an_address() -> None:
+    made = plan({"tp_size": 8, "speculative_draft_model_path": f"https://u:{CANARY}@h.example/x"})
+    assert CANARY not in repr(made)
+
+
+def test_names_of_secrets_and_names_that_only_look_so() -> None:
+    for name in ("--api-key", "--admin-api-key", "HF_TOKEN", "--ssl-keyfile-password", "db.password", "AWS_SECRET_KEY"):
+        assert key_like(name), name
+    for name in ("--max-total-tokens", "--tokenizer-path", "max_prefill_tokens", "--enable-hierarchical-cache"):
+        assert not key_like(name), name
+    assert quoted("x", "--api-key") == quoted('{"hf_token": 1}') == HIDDEN
+    assert quoted("x" * 90) == "'" + "x" * 56 + "..."
+    assert variable_in("${KEY:-abc}") == "${KEY...}" and variable_in("$KEY") == "$KEY"
+    assert without_userinfo("https://u:p@h/x@1") == "https://h/x@1"
