@@ -5,13 +5,17 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.model.json_file import LARGEST_FILE
 
 # The whole look-up, whatever the library's own timeouts and retries add up to. Name resolution has no timeout at all.
 DEADLINE_S = 12.0
 CONNECT_S = 5.0
+_UNFINISHED = "*.incomplete"  # what the library calls a file that is on its way
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _INSTEAD = "give a path, or leave the model out for the bundled copy of zai-org/GLM-5.3-Flash"
 
@@ -36,16 +40,55 @@ def fetch_config(repo: str, revision: str | None) -> tuple[Path, tuple[str, ...]
         except Exception as error:
             failed.append(error)
 
+    blobs = _blobs(repo)
+    before = set(blobs.glob(_UNFINISHED))
     with _silent():
         # A daemon: a look-up that hangs must not keep the process alive after the answer was given.
         thread = threading.Thread(target=look_up, name="hub look-up", daemon=True)
         thread.start()
-        thread.join(DEADLINE_S)
+        try:
+            thread.join(DEADLINE_S)
+        finally:
+            if not found:
+                for unfinished in set(blobs.glob(_UNFINISHED)) - before:
+                    unfinished.unlink(missing_ok=True)
     if found:
         return found[0]
     if failed:
         raise HubError(_line(failed[0], repo, revision))
     raise HubError(f"{repo}: the Hub did not answer within {DEADLINE_S:.0f} s; {_INSTEAD}")
+
+
+class _TooLargeError(Exception):
+    """More than any config.json has."""
+
+
+def _blobs(repo: str) -> Path:
+    """Where the library keeps the files of `repo`."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    return Path(HF_HUB_CACHE) / f"models--{repo.replace('/', '--')}" / "blobs"
+
+
+def _download(repo: str, revision: str | None) -> str:
+    """The library's download, given up where more arrives than a config.json may have.
+
+    Its progress bar is what sees every piece arrive; releases that take no bar check the length they were told.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import tqdm
+
+    class Bounded(tqdm):  # type: ignore[misc]
+        arrived = 0
+
+        def update(self, n: float | None = 1) -> bool | None:
+            self.arrived += int(n or 0)
+            if self.arrived > LARGEST_FILE:
+                raise _TooLargeError
+            return bool(super().update(n))
+
+    options: dict[str, Any] = {"tqdm_class": Bounded} if "tqdm_class" in signature(hf_hub_download).parameters else {}
+    return str(hf_hub_download(repo, "config.json", revision=revision, etag_timeout=CONNECT_S, **options))
 
 
 def _look_up(repo: str, revision: str | None) -> tuple[Path, tuple[str, ...]]:
@@ -54,7 +97,7 @@ def _look_up(repo: str, revision: str | None) -> tuple[Path, tuple[str, ...]]:
 
     try:
         # The download itself answers a dead network with half a minute of retries, this look does not.
-        get_hf_file_metadata(hf_hub_url(repo, "config.json", revision=revision), timeout=CONNECT_S)
+        told = get_hf_file_metadata(hf_hub_url(repo, "config.json", revision=revision), timeout=CONNECT_S)
     except (EntryNotFoundError, RevisionNotFoundError):
         raise
     except Exception as error:
@@ -65,12 +108,16 @@ def _look_up(repo: str, revision: str | None) -> tuple[Path, tuple[str, ...]]:
         if isinstance(error, OfflineModeIsEnabled):
             return Path(cached), ()
         return Path(cached), (f"{repo}: the Hub did not serve it ({type(error).__name__}); its cached copy is read",)
-    return Path(hf_hub_download(repo, "config.json", revision=revision, etag_timeout=CONNECT_S)), ()
+    if told.size is not None and told.size > LARGEST_FILE:
+        raise _TooLargeError
+    return Path(_download(repo, revision)), ()
 
 
 def _line(error: Exception, repo: str, revision: str | None) -> str:
     from huggingface_hub import errors
 
+    if isinstance(error, _TooLargeError):
+        return f"{repo}: its config.json is larger than {LARGEST_FILE >> 20} MiB; {_INSTEAD}"
     if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     if isinstance(error, errors.FileMetadataError):

@@ -41,6 +41,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
         status, headers = ANSWERS.get(
             owner, (200, {"ETag": f'"{owner}"', "X-Repo-Commit": COMMIT, "X-HF-Warning": "topic; loud words"})
         )
+        if owner in ("endless", "drips") and self.command == "GET":
+            return self.endless(0.2 if owner == "drips" else 0)
         body = b"" if owner in ANSWERS else b"{}" if owner == "empty" else CONFIG
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -48,6 +50,19 @@ class Hub(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(body)
+
+    def endless(self, pause):
+        """A config.json of a length that is not told, of which more and more arrives."""
+        self.send_response(200)
+        self.send_header("ETag", '"endless"')
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b" " * (1 if pause else 1 << 16))
+                time.sleep(pause)
+        except OSError:
+            pass
 
     do_HEAD = do_GET
 
@@ -115,6 +130,15 @@ def test_each_refusal_is_one_line_of_its_own(endpoint, tmp_path):
     for (owner, expected), answer in zip(words.items(), answers, strict=True):
         assert isinstance(answer, str) and expected in answer and answer.startswith(f"{owner}/x"), answer
         assert "\n" not in answer
+
+
+@pytest.mark.parametrize(("owner", "said"), [("endless", "larger than 16 MiB"), ("drips", "did not answer within 3 s")])
+def test_a_config_without_end_leaves_nothing_behind(owner, said, endpoint, tmp_path):
+    answer = look_up(f"{owner}/GLM", home=tmp_path, deadline=3 if owner == "drips" else 60, HF_ENDPOINT=endpoint)
+    assert said in answer, answer
+    kept = [path for path in (tmp_path / "hub").rglob("*") if path.is_file() and ".locks" not in path.parts]
+    assert sum(path.stat().st_size for path in kept) < 1000, kept
+    assert not any(path.name.endswith(".incomplete") for path in kept)
 
 
 def test_served_then_cached_then_offline(endpoint, tmp_path):

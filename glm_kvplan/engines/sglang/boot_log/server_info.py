@@ -1,13 +1,10 @@
 """A running server's /server_info as a boot: what it says of its sizes and memory."""
 
-import json
 import math
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
+from http import HTTPStatus
 from http.client import HTTPException
-from time import monotonic
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -15,9 +12,13 @@ from glm_kvplan.engines.sglang.boot_log import log_releases as releases
 from glm_kvplan.engines.sglang.boot_log import server_args
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.exchange import get
+from glm_kvplan.reading.json_text import read_json
+from glm_kvplan.reading.unreadable import UnreadableError
 
 TIMEOUT_S = 10.0
 LARGEST_ANSWER = 16 << 20
+MOST_COLLECTIONS = 200_000  # a server of 64 workers answers some thousands
 API_KEY = "KVPLAN_API_KEY"  # environment variable with the server's API key: a command line is seen by everyone
 
 
@@ -41,47 +42,31 @@ def read_server_info(url: str, timeout_s: float = TIMEOUT_S) -> Boot:
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"{API_KEY}: holds characters that no HTTP header takes (a line feed at its end?)")
         headers["Authorization"] = f"Bearer {key}"
-    request = urllib.request.Request(f"{shown}{base}/server_info", headers=headers)
     try:
-        with urllib.request.build_opener(_Stay).open(request, timeout=timeout_s) as answer:
-            body = _body(answer, timeout_s)
-    except urllib.error.HTTPError as error:
-        hint = f"put its key into {API_KEY}" if error.code in (401, 403) else "is this an SGLang server?"
-        raise InputError(f"--url {shown}: /server_info answers {error.code}; {hint}") from None
-    except (urllib.error.URLError, TimeoutError, HTTPException, OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        text = " ".join(str(reason).split()) or type(error).__name__
-        raise InputError(f"--url {shown}: does not answer ({text[:120]}); is the server up?") from None
-    if len(body) > LARGEST_ANSWER:
+        answer = get(f"{shown}{base}/server_info", headers, seconds=timeout_s, most=LARGEST_ANSWER)
+    except (OSError, HTTPException, ValueError) as error:
+        raise InputError(f"--url {shown}: does not answer ({_reason(error)}); is the server up?") from None
+    if answer.status != HTTPStatus.OK:
+        hint = f"put its key into {API_KEY}" if answer.status in (401, 403) else "is this an SGLang server?"
+        raise InputError(f"--url {shown}: /server_info answers {answer.status}; {hint}")
+    if len(answer.body) > LARGEST_ANSWER or answer.body.count(b"{") + answer.body.count(b"[") > MOST_COLLECTIONS:
         raise InputError(
-            f"--url {shown}: the answer is larger than {LARGEST_ANSWER >> 20} MiB; is this an SGLang server?"
+            f"--url {shown}: the answer is larger than {LARGEST_ANSWER >> 20} MiB or "
+            f"{MOST_COLLECTIONS:,} lists; is this an SGLang server?"
         )
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
+        document, _ = read_json(answer.body.decode())
+    except (UnicodeDecodeError, UnreadableError):
         raise InputError(f"--url {shown}: /server_info is not JSON; is this an SGLang server?") from None
     return boot_of(document, shown)
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection: the key is for this server alone."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-def _body(answer: Any, timeout_s: float) -> bytes:
-    """The answer, within the time for all of it, not for each piece."""
-    end = monotonic() + timeout_s
-    body = b""
-    while len(body) <= LARGEST_ANSWER:
-        piece = answer.read1(1 << 16)
-        if not piece:
-            break
-        body += piece
-        if monotonic() > end:
-            raise TimeoutError("timed out")
-    return body
+def _reason(error: Exception) -> str:
+    """Why there is no answer, without anything that the server said."""
+    reason = getattr(error, "reason", None) or error
+    if isinstance(reason, HTTPException | ValueError):  # they quote what the server sent
+        return "its answer is no HTTP" if isinstance(reason, HTTPException) else "the address is not read"
+    return " ".join(str(reason).split())[:120] or type(reason).__name__
 
 
 def _port(parts: SplitResult) -> int | None:
