@@ -73,11 +73,10 @@ def validate(
     found = _run(pools, device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
     if report is not None:
         from glm_kvplan.show.validate_markdown import markdown
+        from glm_kvplan.show.whole_file import destination
 
-        try:
-            report.write_text(markdown(pools, found), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"--report {report}: {error.strerror}") from None
+        with destination(str(report), option="--report") as file:
+            file.write(markdown(pools, found))
     if json:
         from glm_kvplan.show.json_text import print_json
         from glm_kvplan.show.validate_json import document

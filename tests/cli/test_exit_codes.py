@@ -99,6 +99,7 @@ def test_a_refusal_is_a_no_for_files_too(tmp_path: Path) -> None:
 def test_ctrl_c_while_modules_are_imported() -> None:
     code = (
         "import importlib.abc, os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as a terminal starts a process
         "class Stop(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, path, target=None):\n"
         "        if name == 'typer': os.kill(os.getpid(), signal.SIGINT)\n"
@@ -127,7 +128,9 @@ def test_a_signal_leaves_no_traceback_and_no_unfinished_file(number: int, code: 
         "out.csv",
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([*KVPLAN, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=env) as process:
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as a terminal has it
+    started = [sys.executable, "-c", f"{listening}from glm_kvplan.__main__ import main; main()", *words]
+    with subprocess.Popen(started, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=env) as process:
         end = time.monotonic() + 60
         while not list(tmp_path.iterdir()) and time.monotonic() < end:
             time.sleep(0.02)

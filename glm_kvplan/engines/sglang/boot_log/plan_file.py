@@ -1,14 +1,13 @@
 """A deployment file for `kvplan check`, with the memory that was measured: the next change starts from it."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from glm_kvplan.engines.sglang.boot_log.log_launch import shortest_flags
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
 from glm_kvplan.errors import InputError
+from glm_kvplan.show.whole_file import destination
 
 
 def plan_document(answer: Reconciliation, source: str) -> dict[str, object]:
@@ -84,27 +83,7 @@ def _yaml_lines(document: Mapping[str, object], indent: str = "") -> Iterator[st
 
 def save(path: str, text: str, *, force: bool = False) -> None:
     """Write the file whole or not at all. Raises InputError where one is there already (without `force`)."""
-    target = Path(path)
-    if target.exists() and not target.is_file():
+    if Path(path).exists() and not Path(path).is_file():
         raise InputError(f"--save {path}: is not a file; give the name of one, or - to print it")
-    if target.exists() and not force:
-        raise InputError(f"--save {path}: the file exists; give --force to replace it")
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", text=True)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            written = Path(name)
-            written.chmod(0o644)
-            if force:
-                written.replace(target)
-            else:
-                target.hardlink_to(written)  # fails where another process has just written the file
-        finally:
-            Path(name).unlink(missing_ok=True)
-    except FileExistsError:
-        raise InputError(f"--save {path}: the file exists; give --force to replace it") from None
-    except OSError as error:
-        raise InputError(f"--save {path}: cannot be written ({error.strerror})") from None
+    with destination(path, replace=force, option="--save") as file:
+        file.write(text)
