@@ -99,17 +99,29 @@ REFUSALS = (
     "DCP not support sliding window",
 )
 _LEAST = ("available", "free before", "card")  # of several GPUs the least counts
+_REFUSAL = re.compile("|".join(map(re.escape, REFUSALS)))
 _RELEASE = (
     re.compile(r"vLLM (?:API )?server version v?(\d+\.\d+\.\d+\S*)"),
     re.compile(r"Initializing a V1 LLM engine \(v(\d+\.\d+\.\d+[^)]*)\)"),
     re.compile(r"\bversion {1,4}(\d+\.\d+\.\d+\S*)"),
 )
+_ENGINE, _ERROR, _QUOTE = re.compile("Initializing a V1 LLM engine"), re.compile("Error"), re.compile("[\"']")
 _ARGUMENTS = re.compile(r"non-default args: (\{.*\})\s*$")
 _FACTS = re.compile(
     r"\b(max_seq_len|tensor_parallel_size|data_parallel_size|decode_context_parallel_size|enforce_eager|kv_cache_dtype|"
     r"enable_prefix_caching|quantization|dtype)=([^,\s]{1,60})"
 )
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _found(pattern: re.Pattern[str], line: str) -> re.Match[str] | None:
+    """The match, unless a quote stands before it: then it is a text that somebody sent, in a request's record."""
+    found = pattern.search(line)
+    if found is None:
+        return None
+    refusal = _REFUSAL.search(line)  # its own words hold quotes
+    begins = found.start() if refusal is None else min(found.start(), refusal.start())
+    return found if _QUOTE.search(line, 0, begins) is None else None
 
 
 def recognizes(text: str) -> bool:
@@ -127,19 +139,19 @@ def read_boot(text: str) -> Boot:
     warnings: list[str] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = _ESCAPES.sub("", raw[:LONGEST_LINE])
-        release = release or next((found[1] for pattern in _RELEASE if (found := pattern.search(line))), None)
-        arguments = _ARGUMENTS.search(line)
+        release = release or next((found[1] for pattern in _RELEASE if (found := _found(pattern, line))), None)
+        arguments = _found(_ARGUMENTS, line)
         if arguments is not None:
             flags, model = _flags_of(arguments[1], warnings)
-        if "Initializing a V1 LLM engine" in line:
+        if _found(_ENGINE, line) is not None:
             facts |= {name: value.strip("'\"") for name, value in _FACTS.findall(line)}
         for known in LINES:
-            found = known.pattern.search(line)
+            found = _found(known.pattern, line)
             if found is None:
                 continue
             for name, value, step in zip(known.names, found.groups(), known.steps, strict=True):
                 _keep(printed, Printed(name, float(value.replace(",", "")), step, number))
-        if refusal is None and "Error" in line and any(words in line for words in REFUSALS):
+        if refusal is None and _found(_ERROR, line) is not None and any(words in line for words in REFUSALS):
             refusal = line[line.index("Error") + len("Error") :].strip(": ")[:600]
     if not printed and refusal is None:
         raise InputError("no line of a vLLM boot log found: none of its memory lines stands in the text")

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import re
 from pathlib import Path
 from time import process_time
 
@@ -152,6 +153,43 @@ def test_a_prompt_that_quotes_a_boot_is_not_one() -> None:
     lines = plain_lines(FRAC80)
     prompt = "[2026-05-14 09:00:00 TP0] Receive: obj=Request(text='" + "why? " * 200 + lines[0] + lines[2] + "')"
     assert [facts(boot) for boot in read_log([*lines, prompt])] == [facts(EXPECTED)]
+
+
+QUOTING = (
+    "[2026-03-01 10:00:00 TP0] Receive: obj=GenerateReqInput(rid='1a2b', text=\"{}\", sampling_params={{}})",
+    "[2026-03-01 10:00:00 TP0] Receive: {}",
+    "[2026-03-01 10:00:00] POST /generate {}",
+    "[2026-03-01 10:00:00 DP0 TP0 EP0] [2026-03-01 10:00:00 TP0] {}",
+    'INFO:     127.0.0.1:5 - "GET /generate?text={} HTTP/1.1" 200 OK',
+    "{}",  # a prompt of several lines that something printed raw
+    "say: {}",
+    '{{"message": "{}"}}',
+    '{{"text": "[2026-03-01 10:00:00 TP0] {}"}}',
+    "sglang-1  | {}",
+)
+CLAIMS = (
+    "server_args={'tp_size': 1, 'model_path': '/x', 'kv_cache_dtype': 'bfloat16'}",
+    "Load weight begin. avail mem=100.00 GB",
+    "[2026-03-01 10:00:00 TP0] Load weight begin. avail mem=100.00 GB",
+    "Memory pool end. avail mem=1.00 GB",
+    "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 64, KV size: 0.10 GB",
+    "max_total_num_tokens=64, chunked_prefill_size=1, max_prefill_tokens=1, max_running_requests=1, context_len=1",
+    "RuntimeError: Not enough GPU memory for hybrid (mamba/linear-attention) state cache.",
+    "Allocating KV hierarchical KV host pool: 1 tokens, 0.01 GB host memory.",
+)
+
+
+@pytest.mark.parametrize("quoting", QUOTING)
+def test_a_text_that_somebody_sent_changes_no_row(quoting: str) -> None:
+    """hostile/13: only lines in the engine's own logger shape count."""
+    lines = plain_lines(FRAC80)
+    raw = [quoting.format(claim) for claim in CLAIMS if "Error" not in claim or "'" in quoting or '"' in quoting]
+    forged = re.compile(
+        r"[^{\"'(]*\[2026-03-01 10:00:00 TP0\] (?!\[|Receive)"
+    )  # nothing tells this from an engine's line
+    raw = [line for line in raw if not forged.match(line)]
+    assert len(raw) > 4
+    assert [facts(boot) for boot in read_log([*lines, *raw])] == [facts(EXPECTED)]
 
 
 @given(st.integers(0, FRAC80.stat().st_size))

@@ -200,3 +200,19 @@ def test_hostile_arguments_are_a_warning() -> None:
 def test_long_lines_are_cut_and_read_in_time() -> None:
     for line in ("Actual usage is " * 200_000, "Graph capturing finished in " + " " * 3_000_000, "(" * 2_000_000):
         assert read_boot(tp4() + line + "\n").printed["available"].value == 45.07
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Available KV cache memory: 1.00 GiB",
+        "Free memory on device (1.00/2.00 GiB) on startup",
+        "non-default args: {'model': 'x', 'tensor_parallel_size': 1}",
+        "Initializing a V1 LLM engine (v0.1.0) with config: max_seq_len=1, tensor_parallel_size=1",
+        "ValueError: To serve at least one request",
+    ],
+)
+def test_a_prompt_changes_nothing(claim: str) -> None:
+    """A request's record quotes what somebody sent."""
+    line = f"INFO 11-29 12:00:00 [logger.py:39] Received request cmpl-1: prompt: {claim!r}, params: x\n"
+    assert read_boot(tp4() + line) == read_boot(tp4())

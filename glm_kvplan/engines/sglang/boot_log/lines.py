@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 
 class Shape(NamedTuple):
-    """One message: `anchor` is a piece of it that is always there, `pattern` names its numbers.
+    """One message: `anchor` is a piece of it that is always there, `pattern` names its numbers and begins where the
+    message begins.
 
     `source` is where the engine prints it.
     """
@@ -74,7 +75,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape(
         "replay_rings",
         "ReplaySSM ring buffers allocated",
-        rf"ReplaySSM ring buffers allocated \(.{{1,80}}?\): d=(?P<d>{_X})GB, k=(?P<k>{_X})GB, g=(?P<g>{_X})GB"
+        rf"(?:GDN )?ReplaySSM ring buffers allocated \(.{{1,80}}?\): d=(?P<d>{_X})GB, k=(?P<k>{_X})GB, g=(?P<g>{_X})GB"
         rf"(?: rawv=(?P<rawv>{_X})GB, rawk=(?P<rawk>{_X})GB)?(?:, beta=(?P<beta>{_X})GB)?",
         "mem_cache/memory_pool.py:905 at 0.5.21",
     ),
@@ -118,7 +119,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape(
         "host_kv",
         "hierarchical KV host pool:",
-        rf"hierarchical KV host pool: (?P<tokens>{_N}) tokens, (?P<gb>{_X}) GB host memory"
+        rf"Allocating \w{{0,20}} {{0,2}}hierarchical KV host pool: (?P<tokens>{_N}) tokens, (?P<gb>{_X}) GB host memory"
         rf"(?:\.|, packed MTP KV layers: target_layers=(?P<target_layers>{_N}), draft_layers=(?P<draft_layers>{_N}))",
         "mem_cache/pool_host/base.py:235-253 at 0.5.21",
     ),
@@ -182,7 +183,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape(
         "no_requests",
         "state cache is too small to serve",
-        r"state cache is too small to serve\s+any requests",
+        r"(?:Hybrid \(mamba/linear-attention\) )?state cache is too small to serve\s+any requests",
         "mem_cache/kv_cache_configurator.py:2327 at 0.5.21",
     ),
 )

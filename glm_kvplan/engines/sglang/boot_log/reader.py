@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from glm_kvplan.engines.sglang.boot_log import log_releases as releases
 from glm_kvplan.engines.sglang.boot_log import server_args
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
-from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, SERVER_ARGUMENTS
-from glm_kvplan.engines.sglang.boot_log.unwrap import LONGEST_LINE, plain, rank_in_prefix, unwrap
+from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, FAILURES, SERVER_ARGUMENTS
+from glm_kvplan.engines.sglang.boot_log.unwrap import LONGEST_LINE, Head, head_of, plain, unwrap
 from glm_kvplan.errors import InputError
 
 LARGEST_BOOT_COUNT = 256
@@ -42,6 +42,9 @@ class _Reader:
     def __init__(self) -> None:
         self.boots: list[Boot] = []
         self.pending: dict[str, str] = {}  # lines that a container cut, by stream
+        self.wrapped: bool | None = None  # lines of the engine come in records of a container or collector, or bare
+        self.in_record = False  # the line at hand does
+        self.prefixed = False  # the engine's prefix was seen: from then on a line without it is somebody else's
 
     def read(self, number: int, line: bytes | str) -> None:
         if not self.pending:
@@ -51,6 +54,7 @@ class _Reader:
         if isinstance(line, bytes):
             line = line[:LONGEST_LINE].decode("utf-8", "replace")
         stream, text, ends = unwrap(line[:LONGEST_LINE])
+        self.in_record = text != line[:LONGEST_LINE].rstrip("\r\n")
         if stream in self.pending:
             text = (self.pending.pop(stream) + text)[:LONGEST_LINE]
         if not ends and len(text) < LONGEST_LINE:
@@ -63,17 +67,31 @@ class _Reader:
         if anchor is None:
             return
         if anchor.group() == SERVER_ARGUMENTS:
-            if anchor.start() <= LONGEST_PREFIX:
+            if self._head(text[: anchor.start()]) is not None:
                 self._arguments(number, text[anchor.end() :])
             return
         shape = BY_ANCHOR[anchor.group()]
         text = text[: LONGEST_PREFIX + LONGEST_MESSAGE]
         match = shape.pattern.search(text)
-        if match is None or match.start() > LONGEST_PREFIX:
+        head = None if match is None else self._head(text[: match.start()], raised=shape.name in FAILURES)
+        if match is None or head is None:
             return
-        rank = rank_in_prefix(text[: match.start()])
+        rank = head.rank
         reading = {name: value for name, value in match.groupdict().items() if value is not None}
         self._boot(number, rank, shape.name).add(rank, shape.name, reading)
+
+    def _head(self, before: str, *, raised: bool = False) -> Head | None:
+        """What stands before a message of the engine; None where the line is not one of its own."""
+        if len(before) > LONGEST_PREFIX:
+            return None
+        head = head_of(before, raised=raised)
+        if head is None or (self.prefixed and not head.prefixed and not raised):
+            return None
+        if self.wrapped not in (None, self.in_record):  # a request's JSON between plain lines
+            return None
+        self.wrapped = self.in_record
+        self.prefixed = self.prefixed or head.prefixed
+        return head
 
     def _boot(self, number: int, rank: LogRank, name: str) -> Boot:
         if not self.boots:
