@@ -76,9 +76,9 @@ def _download(repo: str, revision: str | None) -> str:
     Its progress bar is what sees every piece arrive; releases that take no bar check the length they were told.
     """
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import tqdm
+    from huggingface_hub.utils.tqdm import tqdm
 
-    class Bounded(tqdm):  # type: ignore[misc]
+    class Bounded(tqdm):
         arrived = 0
 
         def update(self, n: float | None = 1) -> bool | None:
