@@ -60,9 +60,8 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE, within: Pa
     """The command with its --config file's flags put in front of its own: the command line wins.
 
     Source: utils/server_args_config_parser.py at 0.5.21 (ConfigArgumentMerger). Raises InputError for a file that
-    cannot be read, is not YAML by its name or content, is not a mapping, or holds a wrong value. Its values are never
-    quoted. With `within` the file's name is relative to that folder, and it must lie in it: whoever wrote the command
-    has no say in which other files are read.
+    cannot be read, is not YAML by its name or content, is not a mapping, or holds a wrong value. With `within` the
+    file's name is relative to that folder, it must lie in it, and no message quotes its values: somebody else chose it.
     """
     if command.config_file is None:
         return command
@@ -73,7 +72,8 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE, within: Pa
         raise InputError(f"--config {printable(str(path), 200)}: the engine takes a .yaml or .yml file only")
     table = option_table(release)
     warnings: list[str] = []
-    words = _words_of(_mapping(path), printable(path.name), table, warnings)
+    hidden = within is not None
+    words = _words_of(_mapping(path, hidden), printable(path.name), table, warnings, hidden)
     options = read_options(words, table)
     model = command.model
     if model is None and "--model-path" in options.other:
@@ -93,14 +93,14 @@ def with_config_file(command: LaunchCommand, release: str = BASELINE, within: Pa
     )
 
 
-def _mapping(path: Path) -> Mapping[object, object]:
+def _mapping(path: Path, hidden: bool) -> Mapping[object, object]:
     shown = f"--config {printable(str(path), 200)}"
     text = read_text(path, shown, most=LARGEST_TEXT, advice="a config file is a few KiB")
     try:
         documents = read_yaml(text)
     except UnreadableError as error:
         place = f" at line {error.line}" if error.line else ""
-        raise InputError(f"{shown}: not YAML{place}: {error.unquoted}") from None
+        raise InputError(f"{shown}: not YAML{place}: {error.unquoted if hidden else error.problem}") from None
     if len(documents) > 1:
         raise InputError(f"{shown}: not YAML at line {documents[1].line}: several documents; keep one")
     data = documents[0].data if documents else None
@@ -111,10 +111,13 @@ def _mapping(path: Path) -> Mapping[object, object]:
     return data
 
 
-def _words_of(config: Mapping[object, object], place: str, table: OptionTable, warnings: list[str]) -> list[Word]:
+def _words_of(
+    config: Mapping[object, object], place: str, table: OptionTable, warnings: list[str], hidden: bool
+) -> list[Word]:
     """The words the engine would make of the file: booleans switch flags on, lists spread, mappings are JSON."""
     words: list[Word] = []
     underscored: list[str] = []
+    text_of: type[str] = Concealed if hidden else str
     for key, value in config.items():
         if not isinstance(key, str):
             raise InputError(f"{place}: the key {str(key)[:60]!r} is not a flag's name")
@@ -131,11 +134,11 @@ def _words_of(config: Mapping[object, object], place: str, table: OptionTable, w
             words += [Word(option, place)] if value else []
             continue
         if isinstance(value, list):
-            items = [Concealed(_text(item)) for item in value]
+            items = [text_of(_text(item)) for item in value]
             words += [Word(text, place) for text in (option, *items)] if items else []
             continue
         try:
-            words.append(Word(Concealed(f"{option}={_text(value)}"), place))
+            words.append(Word(text_of(f"{option}={_text(value)}"), place))
         except TypeError:
             raise InputError(f"{place}: {printable(key)}: a key in its value is not text") from None
     if underscored:

@@ -14,7 +14,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.shell import Word, printable
 from glm_kvplan.reading.guarded_file import read_text
-from glm_kvplan.reading.secret_words import Concealed, variable_in
+from glm_kvplan.reading.secret_words import variable_in
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
 
@@ -116,7 +116,7 @@ def _config_words(path: Path, table: OptionTable) -> list[Word]:
         documents = read_yaml(text)
     except UnreadableError as error:
         at = f" at line {error.line}" if error.line else ""
-        raise InputError(f"{shown}: not YAML{at}: {error.unquoted}") from None
+        raise InputError(f"{shown}: not YAML{at}: {error.problem}") from None
     data = documents[0].data if len(documents) == 1 else None
     if not isinstance(data, dict):
         raise InputError(f"{shown}: must be one mapping of flag to value")
@@ -128,8 +128,8 @@ def _config_words(path: Path, table: OptionTable) -> list[Word]:
             known = value or negative.replace("_", "-") in table.takes
             words += [Word(option if value else negative, place)] if known else []
         elif isinstance(value, list):
-            words += [Word(item, place) for item in (option, *(Concealed(item) for item in value))] if value else []
+            words += [Word(item, place) for item in (option, *map(str, value))] if value else []
         else:
             shown_value = json.dumps(value) if isinstance(value, dict) else str(value)
-            words += [Word(option, place), Word(Concealed(shown_value), place)]
+            words += [Word(option, place), Word(shown_value, place)]
     return words

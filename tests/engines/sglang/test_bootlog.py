@@ -184,9 +184,8 @@ def test_a_text_that_somebody_sent_changes_no_row(quoting: str) -> None:
     """hostile/13: only lines in the engine's own logger shape count."""
     lines = plain_lines(FRAC80)
     raw = [quoting.format(claim) for claim in CLAIMS if "Error" not in claim or "'" in quoting or '"' in quoting]
-    forged = re.compile(
-        r"[^{\"'(]*\[2026-03-01 10:00:00 TP0\] (?!\[|Receive)"
-    )  # nothing tells this from an engine's line
+    # Nothing tells a whole line of the engine, sent as one of several lines, from the engine's own.
+    forged = re.compile(r"[^{\"'(\[]*\[2026-03-01 10:00:00 TP0\] (?!\[|Receive)")
     raw = [line for line in raw if not forged.match(line)]
     assert len(raw) > 4
     assert [facts(boot) for boot in read_log([*lines, *raw])] == [facts(EXPECTED)]
