@@ -36,12 +36,13 @@ def get(url: str, headers: Mapping[str, str], *, seconds: float, most: int) -> A
     thread.start()
     try:
         thread.join(seconds)
+        late = thread.is_alive()
     finally:
         exchange.stop()
-    if exchange.failure is not None and not thread.is_alive():
-        raise exchange.failure
-    if exchange.answer is None:
+    if late:
         raise TimeoutError("timed out")
+    if exchange.answer is None:
+        raise exchange.failure or TimeoutError("timed out")
     return exchange.answer
 
 
