@@ -13,19 +13,13 @@ from paths import DATA
 
 from glm_kvplan.answers.sweep.axes import flag_value, read_axis
 from glm_kvplan.answers.sweep.points import Sweep, Workload
-from glm_kvplan.answers.sweep.pool_law import pool_law
 from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.planner import Given, given, plan
-from glm_kvplan.engines.sglang.components import tensor_specs
-from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.profile import load_profile
-from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB, LARGEST_COUNT
 from glm_kvplan.workload import DEFAULT_CONTEXT
 
@@ -201,46 +195,6 @@ def test_every_point_is_what_boot_says(over: list[str], flags: dict[str, object]
         point = {axis.name: row[axis.column.name] for axis in axes}
         for name, value in expected(start, point).items():
             assert row[name] == value, (name, point)
-
-
-@settings(max_examples=200, deadline=None)
-@having(
-    st.sampled_from(("0.5.20", "0.5.21", "0.5.22", "0.5.23")),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "pp_size": st.sampled_from((2, 3)),
-            "speculative_algorithm": st.just("EAGLE"),
-            "disaggregation_mode": st.sampled_from(("prefill", "decode")),
-            "max_running_requests": st.integers(1, 300),
-            "context_length": st.integers(1, 1 << 20),
-            "mamba_ssm_dtype": st.just("bfloat16"),
-            "kv_cache_dtype": st.just("fp8_e4m3"),
-            "disable_radix_cache": st.just(True),
-            "disable_overlap_schedule": st.just(True),
-            "enable_linear_replayssm_spec": st.just(True),
-        },
-    ),
-    st.tuples(st.integers(0, 100_000), st.integers(0, 5000), st.integers(0, 5000)),
-)
-def test_the_law_of_the_pools_is_the_list_of_tensors(
-    release: str, flags: dict[str, object], units: tuple[int, int, int]
-) -> None:
-    try:
-        made = plan({"tp_size": 4, **flags}, engine=release)
-    except KvplanError:
-        return
-    geometry, deployment, profile = made.geometry, made.deployment, made.profile
-    pages, slots, requests = units
-    sizes = PoolSizes(pages * deployment.page_size, slots, requests)
-    for stage in pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition):
-        law = pool_law(Rank(geometry, deployment, profile, stage))
-        listed = device_bytes(tensor_specs(Rank(geometry, deployment, profile, stage), sizes))
-        assert law.device_bytes(deployment, sizes) == listed
-        if slots > 4 * (requests + 100):  # so that PD decode's own slots do not rise with the request
-            more = sizes._replace(running_requests=requests + 1)
-            grown = device_bytes(tensor_specs(Rank(geometry, deployment, profile, stage), more))
-            assert law.of_request(deployment) == grown - listed
 
 
 def test_refused_points_are_rows() -> None:

@@ -19,7 +19,7 @@ from glm_kvplan.engines.sglang.components import (
 from glm_kvplan.engines.sglang.components.component import Component, Location
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.tensor import TensorSpec
+from glm_kvplan.tensor import TensorSpec, device_bytes
 
 # What grows with tokens, with state slots, with requests, and the rest: the order of every table and map.
 COMPONENTS: tuple[Component, ...] = (
@@ -46,6 +46,16 @@ def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
     """
     return tuple(
         spec for component in COMPONENTS for spec in component.tensors(rank, sizes) if spec.count and spec.shape[0]
+    )
+
+
+def request_bytes(rank: Rank) -> int:
+    """Bytes that one more running request takes on the device, its state slots and tokens aside."""
+    none, one = PoolSizes(0, 0, 0), PoolSizes(0, 0, 1)
+    return sum(
+        device_bytes(component.tensors(rank, one)) - device_bytes(component.tensors(rank, none))
+        for component in COMPONENTS
+        if component.unit == "request row"
     )
 
 
