@@ -39,6 +39,18 @@ COMPONENTS: tuple[Component, ...] = (
 )
 
 
+_OF_REQUESTS = tuple(component for component in COMPONENTS if component.unit == "request row")
+_NONE, _ONE = PoolSizes(0, 0, 0), PoolSizes(0, 0, 1)
+
+
+def allocated_bytes(rank: Rank, sizes: PoolSizes) -> int:
+    """Bytes of the `tensor_specs` that lie on the device."""
+    total = 0
+    for component in COMPONENTS:
+        total += device_bytes(component.tensors(rank, sizes))
+    return total
+
+
 def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
     """Every tensor one rank allocates with pools of `sizes`: the only description of an allocation in this package.
 
@@ -51,12 +63,10 @@ def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
 
 def request_bytes(rank: Rank) -> int:
     """Bytes that one more running request takes on the device, its state slots and tokens aside."""
-    none, one = PoolSizes(0, 0, 0), PoolSizes(0, 0, 1)
-    return sum(
-        device_bytes(component.tensors(rank, one)) - device_bytes(component.tensors(rank, none))
-        for component in COMPONENTS
-        if component.unit == "request row"
-    )
+    total = 0
+    for component in _OF_REQUESTS:
+        total += device_bytes(component.tensors(rank, _ONE)) - device_bytes(component.tensors(rank, _NONE))
+    return total
 
 
 def rank_ledgers(rank: Rank, sizes: PoolSizes) -> tuple[Ledger, ...]:

@@ -7,7 +7,7 @@ other flags: everything is resolved anew and sized again.
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from glm_kvplan.engines.sglang.components import tensor_specs
+from glm_kvplan.engines.sglang.components import allocated_bytes
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
@@ -23,7 +23,6 @@ from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB
 
 
@@ -124,7 +123,7 @@ class Server:
         """Bytes of each stage's pools on the device, charged or not, and of HiCache's buffers there."""
         staging = [plan.staging_bytes for plan in self.host_plans] or [0] * len(self.ranks)
         return tuple(
-            device_bytes(tensor_specs(rank, solution.sizes)) + staged
+            allocated_bytes(rank, solution.sizes) + staged
             for rank, solution, staged in zip(self.ranks, self.solutions, staging, strict=True)
         )
 
