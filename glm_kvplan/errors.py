@@ -1,8 +1,18 @@
 """The errors a caller can meet; every one is a single line that says what, where and what to do."""
 
 
+def one_line(text: str) -> str:
+    """A message as one printable line, whatever foreign text it quotes: no escape reaches a terminal or a CI's log."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else " " if char.isspace() else "?" for char in text)
+
+
 class KvplanError(Exception):
-    """Base of every error this package raises on purpose. `str(error)` is one line."""
+    """Base of every error this package raises on purpose. `str(error)` is one printable line."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InputError(KvplanError, ValueError):

@@ -1,6 +1,11 @@
 """How charts look: colours by role, sizes in points, and widths that do not depend on the fonts installed here."""
 
+import atexit
 import logging
+import os
+import shutil
+import sys
+import tempfile
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -65,10 +70,30 @@ class Shape(NamedTuple):
         return 26.0 if self.title else 0.0
 
 
+def _import_matplotlib() -> None:
+    """Import it with its list of fonts in a temporary folder: an answer writes nothing into the user's home.
+
+    A folder that MPLCONFIGDIR names is used as it is. Raises ImportError.
+    """
+    if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:
+        import matplotlib
+    else:
+        folder = tempfile.mkdtemp(prefix="kvplan-matplotlib-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["MPLCONFIGDIR"] = folder
+        try:
+            import matplotlib
+
+            for find in (matplotlib.get_configdir, matplotlib.get_cachedir):
+                find()  # once; they remember it
+        finally:
+            del os.environ["MPLCONFIGDIR"]
+
+
 def require_charts() -> None:
     """Raises InputError where the drawing library is missing."""
     try:
-        import matplotlib  # noqa: F401
+        _import_matplotlib()
     except ImportError:
         message = "charts need matplotlib: pip install matplotlib (--format md does without)"
         raise InputError(message) from None

@@ -10,6 +10,7 @@ from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.show.check_words import advice, amount, binding, summary
 from glm_kvplan.show.console import console
 from glm_kvplan.show.headline import headline
+from glm_kvplan.show.printable import terminal
 
 _STYLE = {"holds": "green", "fails": "bold red", "warns": "yellow", "tolerated": "dim"}
 _MARK = {"holds": "holds", "fails": "FAILS", "warns": "warns", "tolerated": "tolerated"}
@@ -28,14 +29,14 @@ def render(checked: Sequence[Checked]) -> None:
 def _file(one: Checked) -> None:
     out = console()
     if one.error is not None:
-        out.print(Text(f"{one.path}:{one.line}", style="bold"), Text(one.verdict, style="bold red"))
-        out.print(Text(f"  {one.error}\n"))
+        out.print(Text(f"{terminal(one.path)}:{one.line}", style="bold"), Text(one.verdict, style="bold red"))
+        out.print(Text(f"  {terminal(one.error)}\n"))
         return
-    head = Text(one.path, style="bold")
+    head = Text(terminal(one.path), style="bold")
     head.append(f" {one.verdict}", style=_STYLE["holds" if one.holds else "fails"])
     out.print(head)
     if one.plan is not None:
-        out.print(Text(headline(one.plan), style="dim"))
+        out.print(Text(terminal(headline(one.plan)), style="dim"))
     expectations = [finding for finding in one.found if finding.wanted is not None]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("", "expected", "wanted", "comes out"):
@@ -51,7 +52,7 @@ def _file(one: Checked) -> None:
     for finding in one.found:
         _details(finding)
     for note in one.notes:
-        out.print(Text(f"note: {note}", style="dim"))
+        out.print(Text(f"note: {terminal(note)}", style="dim"))
     out.print()
 
 
@@ -60,15 +61,15 @@ def _details(finding: Finding) -> None:
     style = _STYLE[finding.status]
     if finding.wanted is None:
         label = "warning" if finding.status == "warns" else "tolerated"
-        out.print(Text(f"{label}, {finding.name}: {finding.note or finding.why}", style=style))
+        out.print(Text(f"{label}, {finding.name}: {terminal(finding.note or finding.why)}", style=style))
         return
     if finding.status == "holds":
         return
     if finding.status == "tolerated":
-        out.print(Text(f"tolerated, {finding.name}: {finding.note}", style=style))
+        out.print(Text(f"tolerated, {finding.name}: {terminal(finding.note)}", style=style))
         return
     line = Text(f"{finding.name}: ", style=style)
-    line.append(binding(finding), style="default not bold")
+    line.append(terminal(binding(finding)), style="default not bold")
     out.print(line)
     for text in advice(finding):
-        out.print(Text(f"  {text}"))
+        out.print(Text(f"  {terminal(text)}"))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.reading.yaml_text import KeyPath
 
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?")
@@ -20,7 +20,7 @@ class PlacedError(InputError):
         super().__init__(f"{path}:{line}: {message}" if line else f"{path}: {message}")
         self.path = path
         self.line = line or 1
-        self.message = message
+        self.message = one_line(message)
 
 
 def line_of(lines: Mapping[KeyPath, int], *path: str) -> int:

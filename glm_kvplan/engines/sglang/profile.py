@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from glm_kvplan.engines.engine import Engine, engine_named
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.reading.guarded_file import read_text
 from glm_kvplan.reading.toml_text import read_toml
@@ -166,7 +166,7 @@ def _from_file(path: Path) -> EngineProfile:
     for name, value in data.items():
         if name in standard:
             _check_field(path, name, value, standard[name])
-    return _profile({**standard, "release": f"{base} with {path.name}", **data}, f"--engine {path}")
+    return _profile({**standard, "release": f"{base} with {one_line(path.name)}", **data}, f"--engine {path}")
 
 
 def _check_field(path: Path, name: str, value: object, standard: object) -> None:
@@ -174,6 +174,8 @@ def _check_field(path: Path, name: str, value: object, standard: object) -> None
     kind = int if standard is None else type(standard)  # the one field that may be None is a number of bytes
     if type(value) is not kind:
         raise InputError(f"--engine {path}: {name} = {value!r} must be a {kind.__name__}")
+    if isinstance(value, str) and not value.isprintable():
+        raise InputError(f"--engine {path}: {name} holds characters that cannot be shown")
     least = 1 if name in ("page_size", "scaled_row_bytes") else 0
     if isinstance(value, int) and not least <= value <= LARGEST_FIELD:
         raise InputError(f"--engine {path}: {name} = {value} must lie between {least} and {LARGEST_FIELD:,}")

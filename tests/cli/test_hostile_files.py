@@ -1,0 +1,57 @@
+"""Texts of strangers in places that a terminal or a CI reads: no escape and no line of their own comes out."""
+
+from pathlib import Path
+
+import pytest
+
+from glm_kvplan.cli import main
+
+ESC = {
+    "tolerate": "gpu: h200\nflags: {tp_size: 8}\nexpect:\n  min_context: 256k\n  min_concurrency: 48000\n"
+    '  tolerate: {min_concurrency: "\\e]0;pwned\\e\\\\\\n::error::pwn"}\n',
+    "launch_file": 'flags: {tp_size: 8}\nlaunch_file: "x\\e[31m\\n::error::pwn"\n',
+    "key": '"a\\e[31m\\n::error::pwn": 1\n',
+    "value": 'flags: {tp_size: "\\e[31m\\n::error::pwn"}\n',
+    "launch": 'launch: "sglang serve zai-org/GLM-5.3-Flash --tp \\e[31m::error::pwn"\n',
+}
+
+
+@pytest.mark.parametrize("kind", ESC)
+@pytest.mark.parametrize("format", ["text", "github", "markdown", "junit", "sarif", "json"])
+def test_no_escape_and_no_command_of_a_stranger(
+    kind: str, format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """hostile/08: such a line is a command to GitHub's runner, such an escape one to a terminal."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.kvplan.yaml").write_text(ESC[kind], encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(["check", "a.kvplan.yaml", "--format", format])
+    assert left.value.code in (0, 1, 2)
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert not any(line.startswith("::error::pwn") for line in (out + err).splitlines())
+
+
+def test_a_release_named_by_a_stranger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "rel.toml"
+    profile.write_text('base = "0.5.22"\nrelease = "0.5.22 \\u001b[31mRED"\n', encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["resolve", "--engine", str(profile), "--tp-size", "8"])
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+
+
+def test_a_memory_limit_of_four_hundred_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """hostile/07."""
+    (tmp_path / "pod.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: c\n"
+        '    command: [sglang, serve, zai-org/GLM-5.3-Flash, --tp, "8", --enable-hierarchical-cache]\n'
+        f'    resources: {{limits: {{memory: "{"9" * 400}"}}}}\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "a.kvplan.yaml").write_text("launch_file: pod.yaml\n", encoding="utf-8")
+    for words in (["check", str(tmp_path / "a.kvplan.yaml")], ["solve", "--launch", str(tmp_path / "pod.yaml")]):
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        assert left.value.code in (0, 1, 2)
+        assert "Traceback" not in "".join(capsys.readouterr())
