@@ -12,8 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice, Flag, Variable
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import HostGiven
 
 if TYPE_CHECKING:
@@ -99,6 +101,35 @@ class Plan(Protocol):
 
     def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> HostGiven:
         """What is known of a host. Raises InputError for memory that cannot be, or that nothing would use."""
+
+    @property
+    def gpu(self) -> "Gpu": ...
+
+    @property
+    def gpu_assumed(self) -> bool:
+        """No GPU was named."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the input was read."""
+
+    @property
+    def hosts(self) -> int:
+        """Hosts that the GPUs of one engine are spread over."""
+
+    @property
+    def has_host_pools(self) -> bool:
+        """Something lies in host memory."""
+
+    def hold(
+        self,
+        given: MemoryGiven,
+        expect: Expectations,
+        *,
+        host_gib: float | None = None,
+        pod_gib: float | None = None,
+    ) -> Held:
+        """Start it and judge what is expected of it. Raises InputError, RefusedError."""
 
     def with_flags(self, **changes: object) -> Any:
         """The same with some flags changed (None takes one back) and every default resolved anew."""

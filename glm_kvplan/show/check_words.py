@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from glm_kvplan.answers.check.checking import Checked
-from glm_kvplan.answers.check.expectations import KINDS
 from glm_kvplan.answers.check.findings import Finding
+from glm_kvplan.engines.expectations import KINDS
 from glm_kvplan.show.format import count
 
 _UNITS = {

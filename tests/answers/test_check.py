@@ -8,8 +8,8 @@ import yaml
 from glm_kvplan.answers.check.checking import Checked, check_file, check_files, exit_code, files_of
 from glm_kvplan.answers.check.deployment_file import parse_deployment
 from glm_kvplan.answers.check.file_plan import plan_of
-from glm_kvplan.answers.check.findings import Finding, findings
-from glm_kvplan.answers.check.trial import Change
+from glm_kvplan.answers.check.findings import Finding, findings, held
+from glm_kvplan.engines.expectations import Change
 from glm_kvplan.errors import InputError
 
 # Worked example of SGLang 0.5.21's own sizing: 8,563,520 tokens, 706 slots, 48 requests, a page of 64.
@@ -85,7 +85,8 @@ def applied(text: str, change: Change) -> dict[str, str]:
     if change.more_gib:
         data["memory"]["available_gib"] += change.more_gib
     file = parse_deployment(yaml.safe_dump(data), "changed.yaml", Path())
-    return {finding.name: finding.status for finding in findings(file, plan_of(file)).found}
+    made = plan_of(file)
+    return {finding.name: finding.status for finding in findings(file, made, held(file, made))}
 
 
 FAILING = [
@@ -136,7 +137,7 @@ def test_a_step_less_would_not_do(tmp_path: Path, text: str) -> None:
             if len(change.flags) == 1 and knobs.keys() & change.flags.keys():
                 (name, value), *_ = change.flags.items()
                 step, now = knobs[name]
-                nearer = Change({name: round(value + (step if value < now else -step), 3)})
+                nearer = Change({name: round(value + (step if value < now else -step), 3)}, "one step nearer")
                 assert applied(text, nearer).get(finding.name) != "holds", change.text
 
 

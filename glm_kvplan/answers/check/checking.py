@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from glm_kvplan.answers.check.deployment_file import STDIN, DeploymentFile, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
-from glm_kvplan.answers.check.findings import Finding, findings, refused, unused_notes
+from glm_kvplan.answers.check.findings import Finding, findings, held, refused, unused_notes
 from glm_kvplan.answers.check.positions import PlacedError
-from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.errors import InputError, RefusedError
 
 # What a folder is searched for, at any depth; folders whose names start with a dot are left out.
@@ -22,8 +21,8 @@ class Checked:
 
     path: str
     file: DeploymentFile | None = None
-    plan: Plan | None = None
-    answer: Boot | None = None
+    plan: Any = None  # the engine's own
+    answer: Any = None  # the engine's start, None where it refuses the flags
     found: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     error: str | None = None
@@ -90,7 +89,7 @@ def check_file(
     """
     shown = "stdin" if path == STDIN else path
     file: DeploymentFile | None = None
-    plan: Plan | None = None
+    plan: Any = None  # the engine's own
     try:
         file = read_deployment_file(path)
         try:
@@ -98,15 +97,19 @@ def check_file(
         except RefusedError as error:
             return Checked(path=shown, file=file, found=(refused(file, error),))
         plan = made.plan
-        answer, found = findings(file, made)
+        try:
+            told = held(file, made)
+        except RefusedError as error:
+            return Checked(path=shown, file=file, plan=plan, found=(refused(file, error),))
+        found = findings(file, made, told)
     except InputError as error:
         message, line = _without_path(error, shown), getattr(error, "line", 1)
         return Checked(path=shown, file=file, plan=plan, error=message, line=line)
     remarks = made.command.warnings if made.command is not None else ()
     notes = [note for note in plan.notes if note not in remarks]
-    notes += [] if answer is None else answer.weight_notes
+    notes += told.notes
     notes += [f"expect.tolerate.{name}: there is nothing to tolerate any more" for name in unused_notes(file, found)]
-    return Checked(path=shown, file=file, plan=plan, answer=answer, found=found, notes=tuple(notes))
+    return Checked(path=shown, file=file, plan=plan, answer=told.start, found=found, notes=tuple(notes))
 
 
 def _without_path(error: InputError, path: str) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from glm_kvplan.answers.check.complaints import complaint
 from glm_kvplan.answers.check.file_text import looks_like_toml, parse_toml, parse_yaml
 from glm_kvplan.answers.check.positions import PlacedError, line_of
+from glm_kvplan.engines.expectations import Expectations
 from glm_kvplan.engines.flag import read_value
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.profile import BASELINE
@@ -20,17 +21,6 @@ from glm_kvplan.units import parse_count
 SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 STDIN = "-"
 _LARGEST, _ADVICE = 1 << 20, "a deployment file is a few KiB"
-
-
-class Expectations(NamedTuple):
-    """What a file expects; None: nothing. Tokens and requests count over the whole deployment."""
-
-    min_context: int | None = None
-    min_concurrency: int | None = None
-    min_total_tokens: int | None = None
-    max_running_requests: int | None = None
-    headroom: float | Literal["fits"] | None = None  # GiB
-    host_memory: Literal["fits"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from glm_kvplan.answers.check.expectations import EXPECTATIONS, KINDS
+from glm_kvplan.engines.expectations import EXPECTATIONS, KINDS
 from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAGS

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 from glm_kvplan.engines.engine import Given
+from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
 from glm_kvplan.workload import HostGiven
 
@@ -56,6 +58,29 @@ class Plan(Given):
         if prefix_tokens is not None and not self.deployment.enable_hierarchical_cache:
             raise InputError("--context is the cached prefix of HiCache's coverage; add --enable-hierarchical-cache")
         return host_given(self.deployment, host_gib=host_gib, pod_gib=pod_gib, prefix_tokens=prefix_tokens)
+
+    @property
+    def hosts(self) -> int:
+        """Hosts that the GPUs of one engine are spread over."""
+        return self.deployment.nnodes
+
+    @property
+    def has_host_pools(self) -> bool:
+        """Something lies in host memory."""
+        return self.deployment.enable_hierarchical_cache
+
+    def hold(
+        self,
+        given: MemoryGiven,
+        expect: Expectations,
+        *,
+        host_gib: float | None = None,
+        pod_gib: float | None = None,
+    ) -> Held:
+        """Start it and judge what is expected of it. Raises InputError, RefusedError."""
+        from glm_kvplan.engines.sglang.checks.holding import hold
+
+        return hold(self, given, expect, host_gib=host_gib, pod_gib=pod_gib)
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

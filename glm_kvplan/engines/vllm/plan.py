@@ -62,6 +62,16 @@ class Plan(Given):
             raise InputError("vLLM's host memory is not planned here; leave --host-gib and --pod-gib out")
         return UNKNOWN_HOST
 
+    @property
+    def hosts(self) -> int:
+        """Hosts that the GPUs are spread over: layouts over several are not planned."""
+        return 1
+
+    @property
+    def has_host_pools(self) -> bool:
+        """Nothing that is planned here lies in host memory."""
+        return False
+
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""
         return resolved(self.changed(changes))

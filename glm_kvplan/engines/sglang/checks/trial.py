@@ -1,10 +1,10 @@
 """What a server lacks of what is expected of it, and the changes that are tried of it."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from glm_kvplan.answers.check.deployment_file import Expectations
-from glm_kvplan.answers.check.judgements import figures, longest_context, resident
+from glm_kvplan.engines.expectations import Change, Expectations
+from glm_kvplan.engines.sglang.checks.judgements import figures, longest_context, resident
 from glm_kvplan.engines.sglang.moves import Lack, lacking_to_start, typed
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.headroom import judge
@@ -14,23 +14,15 @@ from glm_kvplan.units import GIB
 SERVES = "enough memory to serve from"  # kept like an expectation, though no file needs to name it
 
 
-class Change(NamedTuple):
-    """Flags to change (None: leave it out), or memory to find, and the expectations that would then fall short.
-
-    `estimated`: memory was read for other weights a rank, and is estimated for these.
-    """
-
-    flags: Mapping[str, Any]
-    more_gib: float = 0.0
-    then_short: tuple[str, ...] = ()
-    estimated: bool = False
-
-    @property
-    def text(self) -> str:
-        """The change as one would type or do it."""
-        if self.more_gib:
-            return f"{self.more_gib:.2f} GiB more free on each GPU after the load"
-        return typed(dict(self.flags)) + (" (its memory estimated)" if self.estimated else "")
+def change(
+    flags: Mapping[str, Any], more_gib: float = 0.0, then_short: tuple[str, ...] = (), estimated: bool = False
+) -> Change:
+    """A change of flags or of memory, with its words."""
+    if more_gib:
+        text = f"{more_gib:.2f} GiB more free on each GPU after the load"
+    else:
+        text = typed(dict(flags)) + (" (its memory estimated)" if estimated else "")
+    return Change(flags, text, more_gib, then_short, estimated)
 
 
 def lacking(server: Server, expect: Expectations) -> dict[str, Lack]:

@@ -1,9 +1,7 @@
 """What comes of each expectation: wanted, found, and the limit that binds."""
 
-from typing import NamedTuple
-
-from glm_kvplan.answers.check.deployment_file import Expectations
 from glm_kvplan.contexts import contexts
+from glm_kvplan.engines.expectations import Expectations, Judgement
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
@@ -11,20 +9,6 @@ from glm_kvplan.engines.sglang.sizing.binding_limits import Limits
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.units import GIB, LARGEST_COUNT
-
-
-class Judgement(NamedTuple):
-    """One expectation against one start of the engine. `wanted` and `found` are in the expectation's own unit.
-
-    `limit` names what binds; `why` is the arithmetic behind it, in one line.
-    """
-
-    name: str
-    holds: bool
-    wanted: int | float | str
-    found: int | float | str
-    limit: str
-    why: str
 
 
 def judge(expect: Expectations, plan: Plan, answer: Boot) -> dict[str, Judgement]:

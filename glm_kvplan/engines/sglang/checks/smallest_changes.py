@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable, Set
 
-from glm_kvplan.answers.check.deployment_file import Expectations
-from glm_kvplan.answers.check.expectations import EXPECTATIONS
-from glm_kvplan.answers.check.trial import SERVES, Change, lacking
 from glm_kvplan.bisection import least
+from glm_kvplan.engines.expectations import EXPECTATIONS, Change, Expectations
+from glm_kvplan.engines.sglang.checks.trial import SERVES, change, lacking
 from glm_kvplan.engines.sglang.moves import MOVES, Lacks, Wish, nearest
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.server import Server
@@ -59,10 +58,10 @@ def _changes(
             continue  # the weights alone do not fit: only what spreads them helps
         turned = nearest(server, move, wish, lacks)
         if turned is not None:
-            found.append(Change(turned.flags, 0.0, broken(turned.server), turned.server.memory_moved))
+            found.append(change(turned.flags, 0.0, broken(turned.server), turned.server.memory_moved))
     if answer is not None and (more := _more_memory(server, lacks)) is not None:
-        found.append(Change({}, more, broken(server.with_more(more))))
-    return tuple(sorted(found, key=lambda change: len(change.then_short))[:MOST_CHANGES])
+        found.append(change({}, more, broken(server.with_more(more))))
+    return tuple(sorted(found, key=lambda found: len(found.then_short))[:MOST_CHANGES])
 
 
 def _more_memory(server: Server, lacks: Callable[[Server], Lacks]) -> float | None:

@@ -1,0 +1,94 @@
+"""What can be expected of a deployment, and what an engine answers: the words between `kvplan check` and an engine."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+# The expectations of a file, in the order they are reported; `boots` is expected of every file.
+EXPECTATIONS = {
+    "boots": "the engine starts",
+    "min_context": "one request of this many tokens is served",
+    "min_concurrency": "this many requests run at once, each min_context tokens long (without it: of any length)",
+    "min_total_tokens": "token places of all token pools",
+    "max_running_requests": "running requests the engine grants, at least",
+    "headroom": "GiB that stay free on every GPU once the pools exist, or 'fits': as much as serving needs",
+    "host_memory": "the HiCache host pools fit the host",
+}
+# What does not fail a check by itself (`--strict` makes it). The HiCache ones are those of sizing/host_hazards.py.
+WARNINGS = {
+    "tight_headroom": "what stays free may or may not be enough to serve from",
+    "estimated_memory": "an expectation does not hold at the lower end of the memory estimate",
+    "requests_capped": "fewer running requests are granted than the flags ask for",
+    "assumed_gpu": "no GPU is named",
+    "gpu_count": "the manifest asks for another number of GPUs than the layout has",
+    "launch": "a remark of the launch command's reader, such as an unknown flag",
+    "resolve": "the engine accepts a flag that does not do what it seems to",
+    "scales_lost": "HiCache: FP8 scales have no host copy",
+    "no_transfer": "HiCache: the memory layout has no transfers",
+    "index_not_backed_up": "HiCache: the index has no host copy",
+    "smaller_than_device": "HiCache: a host pool is no larger than the device's",
+    "size_is_per_rank": "HiCache: the size counts per GPU, not per host",
+    "pools_checked_alone": "HiCache: pools pass one by one and exceed the host together",
+    "pod_limit_unseen": "HiCache: the release does not read the container's limit",
+    "replicas_unseen": "HiCache: replicas share a host without knowing of each other",
+}
+KINDS = {**EXPECTATIONS, **WARNINGS}
+
+
+class Expectations(NamedTuple):
+    """What a file expects; None: nothing. Tokens and requests count over the whole deployment."""
+
+    min_context: int | None = None
+    min_concurrency: int | None = None
+    min_total_tokens: int | None = None
+    max_running_requests: int | None = None
+    headroom: float | Literal["fits"] | None = None  # GiB
+    host_memory: Literal["fits"] | None = None
+
+
+class Change(NamedTuple):
+    """Flags to change (None: leave it out), or memory to find, and the expectations that would then fall short.
+
+    `text` is the change as one would type or do it. `estimated`: memory was read for other weights a rank, and is
+    estimated for these.
+    """
+
+    flags: Mapping[str, Any]
+    text: str
+    more_gib: float = 0.0
+    then_short: tuple[str, ...] = ()
+    estimated: bool = False
+
+
+class Judgement(NamedTuple):
+    """One expectation against one start of the engine. `wanted` and `found` are in the expectation's own unit.
+
+    `limit` names what binds; `why` is the arithmetic behind it, in one line. `changes` are those with which it holds.
+    """
+
+    name: str
+    holds: bool
+    wanted: int | float | str
+    found: int | float | str
+    limit: str
+    why: str
+    changes: tuple[Change, ...] = ()
+
+
+class Remark(NamedTuple):
+    """A warning of WARNINGS. `place` is the key of the deployment file that it speaks of."""
+
+    name: str
+    why: str
+    place: tuple[str, ...]
+
+
+class Held(NamedTuple):
+    """A deployment started and held against what is expected of it.
+
+    `start` is the engine's own answer, None where it refuses the flags; `notes` say how its memory was found.
+    """
+
+    start: Any
+    judgements: tuple[Judgement, ...]
+    remarks: tuple[Remark, ...] = ()
+    notes: tuple[Any, ...] = ()
