@@ -41,10 +41,10 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, s
     return left.value.code, *capsys.readouterr()
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line, once it is sure that there is one and nothing else."""
+def refused(capsys: pytest.CaptureFixture[str], *words: str, exit_code: int = 2) -> str:
+    """The one line, once it is sure that there is one and nothing else. 2: bad input; 1: the engine's own refusal."""
     code, out, err = run(capsys, *words)
-    assert (code, out, err.count("\n")) == (2, "", 1), (code, out[:200], err)
+    assert (code, out, err.count("\n")) == (exit_code, "", 1), (code, out[:200], err)
     assert err.startswith("kvplan: ")
     return err
 
@@ -100,7 +100,7 @@ def test_a_card_without_memory_for_pools(
     capsys: pytest.CaptureFixture[str], command: str, flags: tuple[str, ...]
 ) -> None:
     """The engine's own reserve is more than the card: every command says so before it prints anything."""
-    assert "left for weights and pools" in refused(capsys, command, *flags)
+    assert "left for weights and pools" in refused(capsys, command, *flags, exit_code=1)
 
 
 def test_a_card_smaller_than_its_driver() -> None:
@@ -122,7 +122,7 @@ def test_speculation_wants_one_draft_layer(
 ) -> None:
     """models/glm5_next.py:1551-1560: "Only 1 nextn layer" is an assertion of the engine's loader."""
     model = config(tmp_path, num_nextn_predict_layers=layers)
-    said = refused(capsys, command, "--model", model, "--speculative-algorithm", "NEXTN")
+    said = refused(capsys, command, "--model", model, "--speculative-algorithm", "NEXTN", exit_code=1)
     assert f"this one has {layers}" in said and "glm5_next.py" in said
     assert run(capsys, "estimate", "--model", model)[0] == 0  # without speculation it is none of its business
 
