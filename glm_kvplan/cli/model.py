@@ -5,7 +5,7 @@ import sys
 import typer
 
 from glm_kvplan.cli.options import Json, Model, Revision
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.model.loader import load_model
 
 
@@ -18,7 +18,7 @@ def model(context: typer.Context, model: Model = None, revision: Revision = None
         raise InputError("kvplan model reads no launch command; name the checkpoint with --model")
     loaded = load_model(model, revision=revision)
     for warning in loaded.warnings:
-        print(f"kvplan: note: {warning}", file=sys.stderr)
+        print(f"kvplan: note: {one_line(warning)}", file=sys.stderr)
     if json:
         from glm_kvplan.show.json_text import print_json
         from glm_kvplan.show.model_json import document

@@ -10,7 +10,7 @@ from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
 from glm_kvplan.engines.engine import NAMES, Given, assumed_engine, engine_named, find_release
 from glm_kvplan.engines.planner import Launch as Launched
 from glm_kvplan.engines.planner import given
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.memory.gpu import known_gpus
 
 Model = Annotated[
@@ -115,9 +115,9 @@ def plan_of(ctx: typer.Context) -> Any:
     installed = engine.installed()
     if installed is not None and installed != made.profile.base_release:
         text = f"{engine.name} {installed} is installed here; this is {made.profile.release}"
-        print(f"kvplan: note: {text}", file=sys.stderr)
+        print(f"kvplan: note: {one_line(text)}", file=sys.stderr)
     for note in (*made.notes, *made.warnings):
-        print(f"kvplan: note: {note}", file=sys.stderr)
+        print(f"kvplan: note: {one_line(note)}", file=sys.stderr)
     return made
 
 

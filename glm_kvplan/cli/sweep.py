@@ -19,7 +19,7 @@ from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, given_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.units import parse_count
 
 _ROWS = "Sweep"
@@ -146,7 +146,7 @@ def sweep(
     keep = None if where is None else read_where(where, points.columns)
     order = read_order(sort or "served:desc", points.columns)
     for note in (*given.notes, *reading_notes((axis.name for axis in points.axes), memory, given.profile.engine.flags)):
-        print(f"kvplan: note: {note}", file=sys.stderr)
+        print(f"kvplan: note: {one_line(note)}", file=sys.stderr)
 
     from glm_kvplan.show.sweep_progress import progress
 

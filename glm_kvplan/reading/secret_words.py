@@ -6,7 +6,9 @@ import re
 _PARTS = "key|apikey|keyfile|token|secret|password|passwd|passphrase|pwd|credential|credentials|bearer|authorization"
 # As a part of a name: --api-key, HF_TOKEN, admin.password; not max_total_tokens, --tokenizer-path.
 _KEY_LIKE = re.compile(rf"(?i)(?<![a-z0-9])(?:{_PARTS})(?![a-z0-9])")
-_USERINFO = re.compile(r"//[^/@\s]*@")
+# user:password in front of a host; a password may hold slashes, which a port does not. And ?token=... behind a path.
+_USERINFO = re.compile(r"//(?:[^/@\s]*|[^/@\s:]*:(?!\d+/)[^@\s]*)@")
+_QUERY = re.compile(rf"(?i)([?&](?:[\w.-]*[_.-])?(?:{_PARTS})=)[^&\s'\"]+")
 _NAME = re.compile(r"\$\{?\w{1,60}")
 HIDDEN = "a value that is not shown"
 
@@ -42,5 +44,7 @@ def variable_in(reference: str) -> str:
 
 
 def without_userinfo(text: str) -> str:
-    """Addresses without the user and the password in them."""
-    return _USERINFO.sub("//", text) if "@" in text else text
+    """Addresses without the user, the password and the keys in them."""
+    if "@" in text:
+        text = _USERINFO.sub("//", text)
+    return _QUERY.sub(r"\1...", text) if "?" in text else text

@@ -224,3 +224,5 @@ def test_names_of_secrets_and_names_that_only_look_so() -> None:
     assert quoted("x" * 90) == "'" + "x" * 56 + "..."
     assert variable_in("${KEY:-abc}") == "${KEY...}" and variable_in("$KEY") == "$KEY"
     assert without_userinfo("https://u:p@h/x@1") == "https://h/x@1"
+    assert without_userinfo("https://u:hun/ter2@h/x?a=1&hf_token=S3&b=2") == "https://h/x?a=1&hf_token=...&b=2"
+    assert without_userinfo("https://h:443/org/x@main?rev=1") == "https://h:443/org/x@main?rev=1"

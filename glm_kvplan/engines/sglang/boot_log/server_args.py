@@ -12,6 +12,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import without_userinfo
 
 # The fields that are kept: the table of flags says which of them bear on memory.
 _ROWS = {row.name: row for row in TABLE if row.printed and row.role in ("flag", "named")}
@@ -20,7 +21,6 @@ KEPT = frozenset(_ROWS)
 LONGEST_VALUE = 4096
 _NAME = re.compile(r"\s*(?:'(\w{1,80})'|\"(\w{1,80})\")\s*:\s*|\s*(\w{1,80})=")
 _OPEN, _CLOSE = "([{", ")]}"
-_USERINFO = re.compile(r"//[^/@\s]*@")
 
 
 class ServerArguments(NamedTuple):
@@ -87,7 +87,7 @@ def _plain(row: Flag, value: object) -> bool:
 
 def _clean(value: object) -> object:
     """A model path may be an address with a user and a password in it."""
-    return _USERINFO.sub("//", value) if isinstance(value, str) else value
+    return without_userinfo(value) if isinstance(value, str) else value
 
 
 def _value_end(text: str, start: int) -> int | None:
