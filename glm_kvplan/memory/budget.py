@@ -43,11 +43,22 @@ class MemoryBudget(NamedTuple):
     draft_weights_gib: float | None
     returned_gib: float  # the draft's own embedding and head: free again once the pools exist
     parts: tuple[MemoryPart, ...]
+    upper_bound: bool = False  # something that takes memory is not known at all: what follows is the most there can be
 
     @property
     def certainty(self) -> str:
-        """Of what follows from it: "derived" or "estimated"."""
+        """Of what follows from it: "derived", "estimated" or "upper bound"."""
+        return "upper bound" if self.upper_bound else self.reading
+
+    @property
+    def reading(self) -> str:
+        """Of the memory itself: "derived" or "estimated"."""
         return "derived" if self.how == "measured" else "estimated"
+
+    @property
+    def estimated(self) -> bool:
+        """The memory is not measured: digits below its error mean nothing."""
+        return self.how != "measured"
 
     @property
     def total_bytes(self) -> int:
@@ -89,10 +100,12 @@ def memory_budget(
     weights_gib: float | None = None,
     draft_weights_gib: float | None = None,
     weights: WeightEstimate | None = None,
+    after: MemoryPart | None = None,
 ) -> MemoryBudget:
     """The readings, from what is known: both given; or `pre_gib` or `gpu`, less given or estimated weights.
 
-    `weights_gib` wins over the estimate's target and `draft_weights_gib` over its draft. Raises InputError where
+    `weights_gib` wins over the estimate's target and `draft_weights_gib` over its draft. `after` is what is taken
+    between the end of the load, which is what `available_gib` is printed of, and the sizing. Raises InputError where
     something is missing.
     """
     for flag, value in (
@@ -111,7 +124,10 @@ def memory_budget(
             raise InputError(f"--available-gib {available_gib} is above the {before:.2f} GiB free before the load")
         how = "measured" if pre_gib is not None else "estimated"
         error = 0.0 if pre_gib is not None else first[-1].error_gib
-        last = (MemoryPart("free after the load", available_gib, 0.0, "measured", "--available-gib"),)
+        last: tuple[MemoryPart, ...] = (MemoryPart("free after the load", available_gib, 0.0, "measured", "--available-gib"),)
+        if after is not None:
+            how, error, last = "estimated", (error**2 + after.error_gib**2) ** 0.5, (*last, after)
+            available_gib = max(0.0, available_gib + after.gib)
         return _budget(before, available_gib, how, error, total, loaded, weights, (*first, *loaded, *last))
     if not loaded:
         raise InputError(
@@ -120,8 +136,9 @@ def memory_budget(
         )
     estimated = any(part.how == "estimated" for part in loaded)
     left = AFTER_ESTIMATED_WEIGHTS if estimated else AFTER_GIVEN_WEIGHTS
-    available = before + sum(part.gib for part in loaded) + left.gib
-    parts = (*first, *loaded, left)
+    rest = (left,) if after is None else (left, after)
+    available = before + sum(part.gib for part in (*loaded, *rest))
+    parts = (*first, *loaded, *rest)
     if available <= 0:
         raise NoRoomError(
             f"the weights ({-sum(part.gib for part in loaded):.1f} GiB a rank) do not fit in the "

@@ -116,6 +116,8 @@ def _estimate(placement: Placement, checkpoint: str, stages: tuple[StageLayers, 
                         nbytes = int(nbytes * NVFP4.bits / BF16.bits)
                     draft[kind.group] = nbytes
                     own += nbytes
+        if placement.own_draft and number == last:
+            draft.update(placement.own_draft)
         holes = _holes(placement, form, target)
         if holes:
             target["freed scales"] = holes

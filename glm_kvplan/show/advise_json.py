@@ -37,6 +37,7 @@ def document(
             "available_gib": budget.available_gib,
             "how": budget.how,
             "error_gib": budget.error_gib,
+            "certainty": budget.certainty,
         },
         "served": answer.served._asdict(),
         "served_span": list(span),

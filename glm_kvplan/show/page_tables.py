@@ -19,7 +19,7 @@ def sizes(seen: Picture, words: Words) -> Section:
         for name, value in (("before", budget.pre_gib), ("after", budget.available_gib))
     ]
     if answer.failure is None and answer.limits is not None:
-        estimated = budget.certainty == "estimated"
+        estimated = budget.estimated
         bounds = (
             _bound(answer.limits.tokens, estimated, words),
             words.term(answer.limits.slots.name),

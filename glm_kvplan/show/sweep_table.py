@@ -81,6 +81,8 @@ def render(
         out.print(Text(f"[{number}] {text}", style="red"))
     if any(row[axes + AT["certainty"]] == "estimated" for row in rows):
         out.print(Text("memory is estimated: --pre-gib and --available-gib make the sizes exact", style="dim"))
+    if any(row[axes + AT["certainty"]] == "upper bound" for row in rows):
+        out.print(Text("the draft model is not known: every size is an upper bound (--draft-config)", style="yellow"))
     if left_out:
         out.print(Text(f"left out for want of width: {', '.join(left_out)}", style="dim"))
     if more:

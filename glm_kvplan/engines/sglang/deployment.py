@@ -132,7 +132,17 @@ class Deployment(Arguments):
     @property
     def eagle(self) -> bool:
         """The draft is the checkpoint's own MTP layer, with pools of the target's layout (NEXTN resolves to EAGLE)."""
-        return self.speculative_algorithm is not None and self.speculative_algorithm.startswith("EAGLE")
+        return self.speculative and self.speculative_draft_model_path is None and not self.block_draft
+
+    @property
+    def block_draft(self) -> bool:
+        """The draft is a model of its own that drafts a block at once, priced by its own heads."""
+        return self.speculative_algorithm in ("DFLASH", "DSPARK")
+
+    @property
+    def unknown_draft(self) -> bool:
+        """The draft is a model of its own that nothing is known of: tokens are an upper bound."""
+        return self.speculative and not self.eagle and self.draft_model is None
 
     @property
     def extra_buffer(self) -> bool:

@@ -10,6 +10,7 @@ from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
 from glm_kvplan.workload import HostGiven
 
@@ -98,6 +99,7 @@ def resolved(given: Given) -> Plan:
         gpu=given.gpu,
         environment=given.environment,
         quantization=quantization_method(config),
+        draft=_draft(given),
     )
     stored = weight_format(given.flags, config, given.served or given.model.name)
     return Plan(
@@ -113,3 +115,14 @@ def resolved(given: Given) -> Plan:
         deployment=deployment,
         weight_format=stored,
     )
+
+
+def _draft(given: Given) -> DraftModel | str | None:
+    """The config of the draft model, or why there is none to read; None where no draft model is named.
+
+    One that the user points at must be there; one that the launch names may lie on the server alone.
+    """
+    path, named = given.flags.get("speculative_draft_model_path"), given.flags.get("draft_config")
+    if given.flags.get("speculative_algorithm") is None or path is None:
+        return None
+    return load_draft(str(named)) if named is not None else find_draft(str(path))

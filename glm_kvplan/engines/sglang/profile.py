@@ -80,6 +80,8 @@ class EngineProfile:
     graph_batch_capped_by_requests: bool
     # Speculative algorithms that a PD decode server takes beside its radix cache, separated by blanks.
     decode_radix_speculation: str
+    # A block draft's KV heads are charged by the ranks of one attention group, not by all of tensor parallelism.
+    draft_heads_by_attention_tp: bool
     # DFLASH runs with attention DP (given --enable-dp-lm-head).
     dflash_with_attention_dp: bool
     # --enable-pd-role-switch runs with attention DP and plain data parallelism.

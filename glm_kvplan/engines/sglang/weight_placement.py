@@ -2,9 +2,13 @@
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import stages_of
+from glm_kvplan.memory.budget import MemoryPart
+from glm_kvplan.memory.draft_weights import draft_bytes, left_behind
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.placement import Placement
 from glm_kvplan.model.geometry import Geometry
+
+_SAFETY, _MARGIN = 2, 256  # SGLANG_SPEC_EXPANSION_SAFETY_FACTOR, SGLANG_ROPE_CACHE_SAFETY_MARGIN
 
 
 def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None) -> Placement:
@@ -29,6 +33,7 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
         vis_attn=vision_width,
         vis_mlp=vision_width,  # the engine says tp without DP attention: the same number
         draft=deployment.speculative,
+        own_draft=_own_draft(deployment),
         mtp_draft=deployment.eagle,
         # models/glm5_next.py:1295 at 0.5.21
         vision=deployment.multimodal and geometry.vision is not None and not deployment.language_only,
@@ -57,7 +62,24 @@ def _fp4_runner(runner: str, gpu: Gpu | None) -> str:
 
 def _notes(deployment: Deployment) -> list[str]:
     notes = []
-    if deployment.speculative and not deployment.eagle:
+    if deployment.speculative and not deployment.eagle and not _own_draft(deployment):
         name = deployment.speculative_algorithm
         notes.append(f"the {name} draft's weights are not counted: give --draft-weights-gib")
     return notes
+
+
+def _own_draft(deployment: Deployment) -> tuple[tuple[str, int], ...]:
+    """Bytes of a block draft's tensors on a rank, as its config.json has them; empty for any other draft."""
+    draft = deployment.draft_model
+    return draft_bytes(draft, deployment.attn_tp_size).groups if draft is not None and deployment.block_draft else ()
+
+
+def after_load(deployment: Deployment) -> MemoryPart | None:
+    """What a draft takes between its "Load weight end" and the sizing: DFLASH's table and its copy of projections."""
+    draft = deployment.draft_model
+    if draft is None or deployment.speculative_algorithm != "DFLASH":
+        return None
+    drafts = deployment.speculative_num_draft_tokens or 0
+    steps = deployment.speculative_num_steps or 0
+    positions = deployment.context_length + steps * drafts * _SAFETY + _MARGIN
+    return left_behind(draft, deployment.attn_tp_size, positions)

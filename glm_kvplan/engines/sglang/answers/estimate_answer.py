@@ -140,7 +140,7 @@ def _stage(answer: Estimate, rank: RankEstimate) -> StageShown:
         charged_bytes=found.charged,
         allocated_bytes=found.allocated,
         difference=tuple(DifferenceShown(part.name, part.nbytes, part.reason) for part in found.parts),
-        certainty="exact",
+        certainty="lower bound" if rank.rank.deployment.unknown_draft else "exact",
     )
 
 

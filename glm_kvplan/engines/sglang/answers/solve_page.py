@@ -37,7 +37,7 @@ def _sections(answer: SolveAnswer) -> Iterator[Section]:
     if answer.host is not None:
         yield host_section(answer.host)
     if answer.prices is not None:
-        yield _prices(answer.prices, answer.certainty == "estimated")
+        yield _prices(answer.prices, answer.memory.estimated)
 
 
 def unsure(answer: SolveAnswer) -> frozenset[str]:
@@ -71,14 +71,16 @@ def moves(answer: SolveAnswer, place: int) -> bool:
 
 
 def span_said(answer: SolveAnswer, place: int) -> Said | str:
-    """A size at the ends of the memory's error; nothing where they are one."""
+    """A size at the ends of the memory's error; nothing where they are one. An upper bound says so instead."""
+    if answer.memory.upper_bound:
+        return say("at most: the draft model is not known")
     least, most = (say("refused") if end is None else three_digits(end[place]) for end in answer.span)
     return "" if least == most else say("{least} to {most} within the estimate", least=least, most=most)
 
 
 def _limits(answer: SolveAnswer) -> Iterator[Line]:
     assert answer.limits is not None
-    estimated = answer.certainty == "estimated"
+    estimated = answer.memory.estimated
     yield Line(_limit_line("tokens are bound by {name}", answer.limits.tokens, estimated))
     yield Line(_limit_line("requests are bound by {name}", answer.limits.requests, estimated))
     slots = answer.limits.state_slots

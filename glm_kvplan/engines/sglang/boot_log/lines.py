@@ -83,7 +83,7 @@ SHAPES: tuple[Shape, ...] = (
         "token_pool",
         "KV Cache is allocated.",
         rf"KV Cache is allocated\. dtype: torch\.(?P<dtype>\w{{1,30}}), #tokens: (?P<tokens>{_N}), "
-        rf"KV size: (?P<gib>{_X}) GB",
+        rf"(?:KV size: (?P<gib>{_X}) GB|K size: (?P<k_gib>{_X}) GB, V size: (?P<v_gib>{_X}) GB)",
         "mem_cache/memory_pool.py:1896-1900 at 0.5.21",
     ),
     _shape(

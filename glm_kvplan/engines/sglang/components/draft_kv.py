@@ -44,11 +44,20 @@ def charge(rank: Rank) -> int:
 
     Every stage with full-attention layers pays it, wherever the draft lies.
     """
-    full, drafts = rank.geometry.layers_in(rank.stage)[0], rank.geometry.num_nextn_predict_layers
-    if not (rank.deployment.eagle and full and drafts):
+    return layers_charge(rank, rank.geometry.num_nextn_predict_layers) if rank.deployment.eagle else 0
+
+
+def layers_charge(rank: Rank, layers: int) -> int:
+    """Bytes charged for a token of a draft of `layers` layers that the sizer takes to be like the target's.
+
+    Source: model_executor/pool_configurator.py:243-270 at 0.5.21.
+    """
+    full = rank.geometry.layers_in(rank.stage)[0]
+    if not (full and layers):
         return 0
-    rows = latent_kv.charge(rank)
-    return int(rows * drafts / full) + drafts * index_keys.reserved_bytes(rank.geometry, rank.profile)
+    return int(latent_kv.charge(rank) * layers / full) + layers * index_keys.reserved_bytes(
+        rank.geometry, rank.profile
+    )
 
 
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.sglang.components import pool_units
+from glm_kvplan.engines.sglang.components import draft_model, pool_units
 from glm_kvplan.engines.sglang.components.component import DRAFT, Component, Part
 from glm_kvplan.engines.sglang.components.free_lists import LISTS
 from glm_kvplan.engines.sglang.components.latent_kv import BUFFER_SOURCE
@@ -16,13 +16,23 @@ POINTER_BYTES = 8
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
     layers = rank.geometry.full_attention_in(rank.stage) + pool_units.draft_layers(rank)
     yield Part("pointer tables", layers * POINTER_BYTES, "one address a layer")
+    own = _own_layers(rank) * draft_model.POINTERS * POINTER_BYTES
+    yield Part("pointer tables", own, "addresses and strides of every K and V buffer")
+
+
+def _own_layers(rank: Rank) -> int:
+    """Layers of a draft model of its own on this rank."""
+    draft = rank.deployment.draft_model
+    return draft.pool_layers if draft is not None and pool_units.hosts_draft(rank) else 0
 
 
 def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
     layers, drafts = rank.geometry.full_attention_in(rank.stage), pool_units.draft_layers(rank)
+    own = (_own_layers(rank),)
     return (
         TensorSpec("data_ptrs", "latent_kv", 1, "uint64", (layers,), "device", False, BUFFER_SOURCE, NAME),
         TensorSpec("draft.data_ptrs", DRAFT, 1, "uint64", (drafts,), "device", False, BUFFER_SOURCE, NAME),
+        TensorSpec("draft.kv_data_ptrs", DRAFT, draft_model.POINTERS, "uint64", own, "device", False, BUFFER_SOURCE, NAME),
     )
 
 

@@ -79,6 +79,11 @@ def draft_layers(rank: Rank) -> int:
     return rank.geometry.num_nextn_predict_layers if rank.deployment.eagle and last else 0
 
 
+def hosts_draft(rank: Rank) -> bool:
+    """The rank runs a draft model of its own: the last stage alone (speculative/dspark_worker_v2.py, _hosts_draft)."""
+    return rank.deployment.draft_model is not None and rank.stage.stop == rank.geometry.num_hidden_layers
+
+
 def snapshots_allocated(deployment: Deployment) -> bool:
     """Per-draft-token state snapshots exist: with speculation, except on a server that only ever prefills.
 

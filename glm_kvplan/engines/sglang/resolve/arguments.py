@@ -13,6 +13,7 @@ from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.start_flags import START_FLAGS
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import Gpu
+from glm_kvplan.model.draft import DraftModel
 from glm_kvplan.model.geometry import Geometry
 
 KvLayout = Literal["bf16", "fp8_scaled", "fp8_raw", "fp8_padded"]
@@ -26,6 +27,7 @@ class Site(NamedTuple):
     gpu: Gpu
     environment: Mapping[str, str]
     quantization: str | None = None  # the method the checkpoint's config.json names; None where it is not known
+    draft: DraftModel | str | None = None  # the draft model's config, or why there is none to read
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -106,6 +108,9 @@ class Arguments:
     speculative_adaptive_config: str | None
     max_draft_tokens: int | None
     speculative_draft_model_path: str | None
+    draft_config: str | None  # ours, not the engine's: where the draft model's config.json is read
+    draft_model: DraftModel | None  # a draft model of its own, as its config.json has it
+    draft_kv_dtype: str | None  # of the cache of such a model, as torch stores it
     speculative_draft_model_quantization: str | None
     speculative_draft_kv_cache_dtype: str | None
     speculative_draft_attention_backend: str | None

@@ -14,6 +14,7 @@ from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site, read_ar
 from glm_kvplan.engines.sglang.resolve.start_checks import start_checks
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.memory.gpu import Gpu
+from glm_kvplan.model.draft import DraftModel
 from glm_kvplan.model.geometry import Geometry
 
 _NO_ENVIRONMENT: Mapping[str, str] = {}
@@ -27,18 +28,19 @@ def resolve(
     gpu: Gpu,
     environment: Mapping[str, str] = _NO_ENVIRONMENT,
     quantization: str | None = None,
+    draft: DraftModel | str | None = None,
 ) -> Deployment:
     """The deployment that `flags` become on `gpu` under the release of `profile`.
 
     `flags` holds what the user gave, under the engine's field names and already typed (None is "not given");
     `environment` the SGLANG_* switches beside it, `quantization` the method that the checkpoint's config.json names
-    (None where it is not known). The order of the calls below is the engine's own
+    (None where it is not known), `draft` the config of a draft model of its own, or why it cannot be read. The order of the calls below is the engine's own
     (arg_groups/pipeline.py:22-342 at 0.5.21): what a rule reads is what had been decided by then, no more.
 
     Raises RefusedError where the engine would not start, InputError for values that cannot be meant.
     """
     a = read_arguments(flags)
-    site = Site(geometry, profile, gpu, environment, quantization)
+    site = Site(geometry, profile, gpu, environment, quantization, draft)
     _known_to_release(a, site)
 
     parallel.attention_groups(a, site)

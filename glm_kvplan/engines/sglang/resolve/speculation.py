@@ -1,5 +1,6 @@
 """Speculative decoding: what the algorithm's name, steps, top-k and draft tokens become."""
 
+from glm_kvplan.engines.sglang.resolve import draft_model
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.errors import InputError, RefusedError
 
@@ -20,6 +21,7 @@ _ONE = Reason("block drafts take one step of one branch", f"{_HOOK}:297-325 at 0
 _CANDIDATES = (0, 1, 3, 5, 7)  # DEFAULT_ADAPTIVE_CONFIG, speculative/adaptive_spec_params.py:27-52
 _RUNNING_REQUESTS = 48
 _DFLASH_BLOCK, _DSPARK_BLOCK = 16, 7
+_NGRAM = "NGRAM"
 _MODELLED = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH", "DSPARK")
 _STEPPED = ("EAGLE", "EAGLE3", "STANDALONE")  # draft token by token; the others a block at once
 _PAGED_TREES = ("flashinfer", "fa3", "triton")
@@ -37,6 +39,12 @@ def speculation(a: Arguments, site: Site) -> None:
     if name == "NEXTN":
         name = "EAGLE"
         a.because["speculative_algorithm"] = _ALIAS
+    if name == _NGRAM:
+        raise RefusedError(
+            f"NGRAM speculation drafts {a.speculative_eagle_topk or 10} branches, and this model's paged sparse "
+            "attention takes one",
+            f"{_HOOK}:1249 at 0.5.21",
+        )
     if name not in _MODELLED:
         raise InputError(
             f"--speculative-algorithm {a.speculative_algorithm[:40]!r} is not modelled; these are: "
@@ -44,6 +52,7 @@ def speculation(a: Arguments, site: Site) -> None:
         )
     a.speculative_algorithm = name
     _check_decode_radix(a, site, name)
+    draft_model.find(a, site)
     if a.speculative_adaptive:
         _adaptive(a)
     if name in _STEPPED:
@@ -58,11 +67,8 @@ def speculation(a: Arguments, site: Site) -> None:
     if a.speculative_adaptive:
         a.max_draft_tokens = max(_CANDIDATES) + 1
         a.because["max_draft_tokens"] = _LARGEST
-    if name != "EAGLE" or a.speculative_draft_model_path is not None:
-        a.warnings.append(
-            f"--speculative-algorithm {name}: a draft model of its own keeps pools and weights that are not modelled; "
-            "the draft figures below are those of the checkpoint's own draft layer"
-        )
+    draft_model.check(a, site)
+    draft_model.cache_dtype(a, site)
 
 
 def _stray_drafts(a: Arguments) -> None:
@@ -160,30 +166,54 @@ def _block_draft(a: Arguments, site: Site) -> None:
     if a.speculative_draft_model_path is None:
         raise RefusedError(f"{name} speculation needs --speculative-draft-model-path", f"{_HOOK}:285 at 0.5.21")
     if name == "DFLASH":
-        if a.enable_dp_attention and not (site.profile.dflash_with_attention_dp and a.enable_dp_lm_head):
-            raise RefusedError("DFLASH speculation does not run with attention DP here", f"{_HOOK}:274 at 0.5.21")
-        if a.pp_size > 1:
-            raise RefusedError("DFLASH speculation runs without pipeline stages only", f"{_HOOK}:280-283 at 0.5.21")
+        _check_dflash(a, site)
         block, extra, fallback = a.speculative_dflash_block_size, 0, _DFLASH_BLOCK
+        own = a.draft_model and a.draft_model.block_size
     else:
-        if a.enable_dp_attention and not a.enable_dp_lm_head:
-            raise RefusedError("DSPARK with attention DP needs --enable-dp-lm-head", f"{_HOOK}:592-594 at 0.5.21")
+        _check_dspark(a, site)
         block, extra, fallback = a.speculative_dspark_block_size, 1, _DSPARK_BLOCK
+        own = a.draft_model and a.draft_model.dspark_block_size
+        block = block or own
     drafts = a.speculative_num_draft_tokens
     if block is not None and drafts is not None and drafts != block + extra:
         raise RefusedError(
             f"--speculative-num-draft-tokens {drafts} does not match the {name} block of {block}",
-            f"{_HOOK}:333-345 at 0.5.21",
+            f"{_HOOK}:333-345, 726-737 at 0.5.21",
         )
     if drafts is None:
-        if block is None:
-            a.warnings.append(
-                f"{name}: the draft's own block size is not read; the engine's fallback of {fallback} is assumed"
-            )
-        a.speculative_num_draft_tokens = (block or fallback) + extra
+        if block is None and a.draft_model is None:
+            a.warnings.append(f"{name}: the draft's own block size is not known; the engine's {fallback} is assumed")
+        a.speculative_num_draft_tokens = (block or own or fallback) + extra
         a.because["speculative_num_draft_tokens"] = _BLOCK
+    if name == "DSPARK" and (a.speculative_num_draft_tokens or 0) < 2:
+        raise RefusedError("DSPARK verifies at least two tokens at once", f"{_HOOK}:747 at 0.5.21")
+    window, least = a.speculative_draft_window_size, a.speculative_num_draft_tokens or 0
+    if name == "DFLASH" and window is not None and window < least:
+        raise RefusedError(
+            f"--speculative-draft-window-size {window} is smaller than the {least} tokens verified at once",
+            f"{_HOOK}:327 at 0.5.20",
+        )
     a.speculative_num_steps = a.speculative_eagle_topk = 1
     a.because["speculative_num_steps"] = a.because["speculative_eagle_topk"] = _ONE
+
+
+def _check_dflash(a: Arguments, site: Site) -> None:
+    if a.enable_dp_attention and not (site.profile.dflash_with_attention_dp and a.enable_dp_lm_head):
+        raise RefusedError("DFLASH speculation does not run with attention DP here", f"{_HOOK}:274 at 0.5.21")
+    if a.enable_dp_attention and a.attn_cp_size > 1:
+        raise RefusedError("DFLASH with attention DP does not run with prefill CP", f"{_HOOK}:305 at 0.5.23")
+    if a.pp_size > 1:
+        raise RefusedError("DFLASH speculation runs without pipeline stages only", f"{_HOOK}:280-283 at 0.5.21")
+
+
+def _check_dspark(a: Arguments, site: Site) -> None:
+    if a.enable_dp_attention and not a.enable_dp_lm_head:
+        raise RefusedError("DSPARK with attention DP needs --enable-dp-lm-head", f"{_HOOK}:592-594 at 0.5.21")
+    if a.pp_size > 1 and not (site.profile.pipeline_speculation and a.disaggregation_mode == "prefill"):
+        raise RefusedError(
+            "DSPARK speculation runs with pipeline stages on a PD prefill server only, and not before 0.5.21",
+            f"{_HOOK}:631 at 0.5.21, :566 at 0.5.20",
+        )
 
 
 def _check_decode_radix(a: Arguments, site: Site, name: str) -> None:

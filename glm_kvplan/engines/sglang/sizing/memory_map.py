@@ -71,12 +71,12 @@ def memory_map(rank: Rank, sizes: PoolSizes, budget: MemoryBudget, staging_bytes
     total = budget.total_bytes
     before: list[Segment] = []
     if total != pre:
-        before.append(Segment("context and communication", total - pre, False, budget.certainty, "before the load"))
+        before.append(Segment("context and communication", total - pre, False, budget.reading, "before the load"))
     before += _weights(budget, pre)
     segments = [*before, *pool_segments(rank, sizes, staging_bytes)]
     free = total - sum(segment.nbytes for segment in segments)
     note = "for CUDA graphs, activations, the indexer's logits and images"
-    return MemoryMap(total, (*segments, Segment(FREE, free, False, budget.certainty, note)))
+    return MemoryMap(total, (*segments, Segment(FREE, free, False, budget.reading, note)))
 
 
 def pool_segments(rank: Rank, sizes: PoolSizes, staging_bytes: int = 0) -> tuple[Segment, ...]:
@@ -135,7 +135,7 @@ def _weights(budget: MemoryBudget, pre: int) -> list[Segment]:
             segments.append(Segment(RETURNED, returned, True, "estimated", note))
     if rest:
         note = "allocator holes and what loading left behind"
-        segments.append(Segment("left by loading", rest, True, budget.certainty, note))
+        segments.append(Segment("left by loading", rest, True, budget.reading, note))
     return segments
 
 

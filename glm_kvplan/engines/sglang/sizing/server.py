@@ -15,9 +15,9 @@ from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages
 from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
-from glm_kvplan.engines.sglang.weight_placement import placement
+from glm_kvplan.engines.sglang.weight_placement import after_load, placement
 from glm_kvplan.errors import KvplanError
-from glm_kvplan.memory.budget import MemoryBudget, memory_budget
+from glm_kvplan.memory.budget import MemoryBudget, MemoryPart, memory_budget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.placement import Placement
@@ -59,7 +59,9 @@ class Server:
         if self.memory_moved and self.read_on is not None:
             given = given.without_weights(same_load=(self.read_on.gpus == 1) == (self.placement.gpus == 1))
         gpu = None if plan.gpu_assumed and given.pre_gib is not None else plan.gpu
-        return _memory(plan.geometry, self.placement, gpu, given.checkpoint or plan.weight_format.format, given)
+        checkpoint, after = given.checkpoint or plan.weight_format.format, after_load(plan.deployment)
+        budget, weights = _memory(plan.geometry, self.placement, gpu, checkpoint, given, after)
+        return budget._replace(upper_bound=plan.deployment.unknown_draft), weights
 
     @property
     def budget(self) -> MemoryBudget:
@@ -187,7 +189,12 @@ class Server:
 
 @lru_cache(maxsize=1024)
 def _memory(
-    geometry: Geometry, placed: Placement, gpu: Gpu | None, checkpoint: str, given: MemoryGiven
+    geometry: Geometry,
+    placed: Placement,
+    gpu: Gpu | None,
+    checkpoint: str,
+    given: MemoryGiven,
+    after: MemoryPart | None = None,
 ) -> tuple[MemoryBudget, WeightEstimate | None]:
     """The readings, and the weights where they had to be estimated."""
     weights = None
@@ -202,5 +209,6 @@ def _memory(
         weights_gib=given.weights_gib,
         draft_weights_gib=given.draft_weights_gib,
         weights=weights,
+        after=after,
     )
     return budget, weights

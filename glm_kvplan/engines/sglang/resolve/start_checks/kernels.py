@@ -27,7 +27,7 @@ def _own_page(a: Launch) -> str | None:
     for position, kernel in enumerate(a.explicit_attention):
         if kernel is not None and position in _PAGED.get(kernel, ()):
             return kernel
-    if a.speculative_draft_attention_backend == "trtllm_mha":
+    if a.given.get("speculative_draft_attention_backend") == "trtllm_mha":
         return "trtllm_mha"
     return "intel_xpu" if "intel_xpu" in a.attention else None
 

@@ -1,0 +1,261 @@
+"""Draft models of their own: 644 records of the engine's functions, the public boots, and a draft nobody knows."""
+
+import gzip
+import json
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import DATA
+
+import glm_kvplan as kv
+from glm_kvplan.engines.planner import given
+from glm_kvplan.engines.sglang.components import tensor_specs
+from glm_kvplan.engines.sglang.launch_command import read_launch_command
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.profile import releases
+from glm_kvplan.engines.sglang.rank import Rank, ranks
+from glm_kvplan.engines.sglang.sizing.attribution import attribution
+from glm_kvplan.engines.sglang.sizing.failures import refusal
+from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_rank
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of
+from glm_kvplan.errors import InputError, KvplanError, RefusedError
+from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
+from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
+from glm_kvplan.units import GIB
+
+CARDS = {"B200": "b200", "H200": "h200", "GB300": "gb300:256703", "RTX PRO 6000": "rtxpro6000", "GB10": "gb10"}
+IN_SUMS = ("draft.kv_data_ptrs", "draft.data_ptrs", "token_allocator.free_pages")  # no shapes in the records
+SAME = {"draft._compress_tail_k": "draft.compress_tail_k", "draft._compress_tail_score": "draft.compress_tail_score"}
+PUBLIC = [
+    *("--quantization modelopt_fp4 --context-length 1048576 --mem-fraction-static 0.85".split()),
+    *("--max-running-requests 16 --cuda-graph-max-bs-decode 16 --chunked-prefill-size 8192".split()),
+    *("--max-prefill-tokens 8192 --kv-cache-dtype fp8_e4m3 --max-mamba-cache-size 48".split()),
+    *("--speculative-algorithm DFLASH --speculative-draft-model-path /draft".split()),
+    *("--speculative-draft-attention-backend fa4 --speculative-dflash-block-size 7".split()),
+]
+
+
+@cache
+def records(kind: str) -> tuple[dict[str, Any], ...]:
+    lines = gzip.decompress((DATA / "draft.jsonl.gz").read_bytes()).splitlines()
+    return tuple(record for line in lines if (record := json.loads(line))["kind"] == kind)
+
+
+@pytest.fixture(scope="module")
+def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every draft's config.json, by the record's name for it."""
+    folder = tmp_path_factory.mktemp("drafts")
+    for record in (*records("sizing"), *records("weights")):
+        if record["draft_config"] is not None:
+            (folder / f"{record['geo']}.json").write_text(json.dumps(record["draft_config"]))
+    return folder
+
+
+def words(record: dict[str, Any]) -> list[str]:
+    return ["sglang", "serve", "zai-org/GLM-5.3-Flash", *map(str, record["argv"])]
+
+
+def planned(record: dict[str, Any], configs: Path) -> Plan:
+    command = read_launch_command(words(record), record["version"])
+    known = record["draft_config"] is not None
+    flags = {"draft_config": str(configs / f"{record['geo']}.json")} if known else {}
+    gpu = CARDS[record["gpu"]]
+    return given(flags, launch=command, engine=record["version"], gpu=gpu, environment=record["env"]).plan()
+
+
+def sized(record: dict[str, Any], configs: Path) -> tuple[Plan, Rank, Solution]:
+    """The record's own rank, alone, as its process sized it."""
+    plan = planned(record, configs)
+    rank = ranks(plan)[record.get("sizing", {}).get("pp_rank", 0)]
+    solution = attempt_rank(rank, record["pre_gib"], record["avail_gib"])
+    if solution.failure is not None:
+        raise refusal(solution)
+    return plan, rank, solution
+
+
+@pytest.mark.parametrize("release", releases())
+def test_every_sizing_record(release: str, configs: Path) -> None:
+    seen = Counter[str]()
+    for record in records("sizing"):
+        if record["version"] != release:
+            continue
+        engines = record.get("sizing", {})
+        if record.get("refused") or engines.get("refused"):
+            with pytest.raises(KvplanError):
+                sized(record, configs)
+            seen["refused"] += 1
+            continue
+        plan, rank, solution = sized(record, configs)
+        costs = solution.costs
+        assert [*solution.sizes, costs.cell_bytes, costs.target_bytes, costs.draft_bytes] == [
+            engines[name]
+            for name in ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests", "cell_size")
+        ] + [engines["cell_target"], engines["cell_draft_charged"]], record["argv"]
+        check_tensors(rank, solution, engines)
+        check_arguments(plan, record)
+        assert attribution(rank, solution.sizes).rest == 0
+        seen["sized"] += 1
+    assert seen["sized"] > 100
+    assert seen["refused"] > 10
+
+
+def check_tensors(rank: Rank, solution: Solution, engines: dict[str, Any]) -> None:
+    ours: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    drafts = 0
+    for spec in tensor_specs(rank, solution.sizes):
+        if spec.name.startswith("draft.") and spec.name != "draft.req_to_token":
+            drafts += spec.nbytes
+        name = spec.name
+        if name == "intermediate_conv_window":
+            name += "(physical)"
+        elif spec.place == "host":
+            name += "(host)"
+        if name == "token_allocator.free_pages":
+            assert spec.nbytes == engines["alloc"][name]
+        if name not in IN_SUMS:
+            ours[name].append({"shape": list(spec.shape), "dtype": spec.dtype, "count": spec.count})
+    theirs = {
+        SAME.get(name, name): made
+        for name, made in {**engines["alloc_tensors"], **engines.get("draft_tensors", {})}.items()
+        if made and made[0]["shape"][0] and name not in IN_SUMS
+    }
+    assert ours == theirs
+    assert drafts == engines.get("draft_alloc", {}).get("_all_draft_pool_bytes", 0)
+
+
+def check_arguments(plan: Plan, record: dict[str, Any]) -> None:
+    deployment = plan.deployment
+    for name, value in record["resolved"].items():
+        if hasattr(deployment, name) and name != "mamba_ssm_dtype":  # here the dtype that counts, there the flag
+            assert getattr(deployment, name) == value, (name, record["argv"])
+
+
+def test_every_weights_record() -> None:
+    assert len(records("weights")) == 77
+    for record in records("weights"):
+        draft = draft_from_config(record["draft_config"])
+        found = draft_bytes(draft, record["tp"])
+        assert found.weights == record["param_bytes"], record["geo"]
+        assert found.rope == record["buffer_bytes"]
+        grown = found.rope + rope_growth(draft, 1048576 + 2 * 8 + 256)
+        assert grown == record["buffer_bytes_after_reserve"]
+
+
+# -- the public boots --------------------------------------------------------------------------------------------------
+
+
+def public(engine: str, configs: Path | None, *more: str) -> Plan:
+    flags = {} if configs is None else {"draft_config": str(configs / "d5x8x128.json")}
+    launch = ["sglang", "serve", "zai-org/GLM-5.3-Flash", *PUBLIC, *more]
+    return kv.plan(flags, launch=launch, gpu="gb300:256703", engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("engine", "more", "printed"),
+    [("0.5.20", (), 577_024), ("0.5.21", ("--enable-linear-replayssm-spec",), 856_576)],
+)
+def test_public_gb300_boots(engine: str, more: tuple[str, ...], printed: int, configs: Path) -> None:
+    answer = boot(public(engine, configs, *more), MemoryGiven(pre_gib=248.90, available_gib=69.12))
+    low, high = answer.span
+    assert low is not None
+    assert high is not None
+    assert low.tokens < printed < high.tokens
+    assert answer.solution.tokens == printed
+    assert answer.solution.sizes[1:] == (48, 9)
+    assert answer.solution.costs.cell_bytes == 27_564
+    assert answer.budget.certainty == "estimated"
+    assert any(part.name.startswith("draft's RoPE") and part.how == "estimated" for part in answer.budget.parts)
+
+
+def test_weights_of_the_public_draft_count(configs: Path) -> None:
+    plan = public("0.5.20", configs)
+    budget, weights = memory_of(plan, MemoryGiven(pre_gib=248.90), plan.deployment)
+    assert weights is not None
+    assert dict(weights.draft_groups[0]).keys() == {"draft model", "draft RoPE table"}
+    assert budget.draft_weights_gib == pytest.approx(2.603, abs=0.001)  # printed: 2.68
+    assert not any("not counted" in note for note in weights.notes)
+
+
+# -- a draft that nobody knows -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["DFLASH", "DSPARK", "EAGLE3", "STANDALONE", "EAGLE"])
+def test_unknown_draft_is_an_upper_bound(algorithm: str) -> None:
+    flags = {"tp_size": 4, "speculative_algorithm": algorithm, "speculative_draft_model_path": "/nowhere/draft"}
+    plan = kv.plan(flags, gpu="b200")
+    assert any("upper bound" in warning and "--draft-config" in warning for warning in plan.warnings)
+    answer = boot(plan, MemoryGiven(pre_gib=177.0, available_gib=126.0))
+    assert answer.budget.certainty == "upper bound"
+    assert answer.failure is None
+
+
+@pytest.mark.parametrize("algorithm", ["DFLASH", "EAGLE3", "STANDALONE"])
+def test_known_draft_never_gives_more_than_the_bound(algorithm: str, configs: Path) -> None:
+    flags = {"tp_size": 4, "speculative_algorithm": algorithm, "speculative_draft_model_path": "/nowhere/draft"}
+    memory = MemoryGiven(pre_gib=177.0, available_gib=126.0)
+    name = {"DFLASH": "d5x8x128", "EAGLE3": "e3_1x8x128", "STANDALONE": "st28x8x128"}[algorithm]
+    if algorithm == "DFLASH":
+        flags["speculative_num_draft_tokens"] = 8
+    unknown = boot(kv.plan(flags, gpu="b200"), memory)
+    known = boot(kv.plan({**flags, "draft_config": str(configs / f"{name}.json")}, gpu="b200"), memory)
+    assert known.solution.tokens <= unknown.solution.tokens
+    assert known.budget.certainty != "upper bound"
+
+
+def test_target_as_draft_is_its_own_layer(tmp_path: Path) -> None:
+    config = json.loads((Path(kv.__file__).parent / "model/data/glm-5.3-flash.config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    own = kv.plan({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200")
+    named = own.with_flags(speculative_draft_model_path=str(tmp_path))
+    assert named.deployment.eagle
+    assert named.deployment == own.deployment
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+CONFIG: dict[str, Any] = {
+    **{"architectures": ["DFlashDraftModel"], "num_hidden_layers": 2, "num_attention_heads": 16, "hidden_size": 2048},
+    **{"num_key_value_heads": 4, "vocab_size": 154880, "max_position_embeddings": 4096, "torch_dtype": "bfloat16"},
+}
+
+
+def test_config_is_read_from_a_file_or_a_directory(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG))
+    for source in (path, tmp_path):
+        draft = load_draft(str(source))
+        assert (draft.head_dim, draft.v_head_dim, draft.kv_heads, draft.pool_layers) == (128, 128, 4, 2)
+        assert draft.longest_context == 4096
+
+
+def test_rope_factor_lengthens_the_context() -> None:
+    assert draft_from_config({**CONFIG, "rope_scaling": {"factor": 4}}).longest_context == 16384
+    kept = {"factor": 4, "original_max_position_embeddings": 1024}
+    assert draft_from_config({**CONFIG, "rope_scaling": kept}).longest_context == 4096
+
+
+@pytest.mark.parametrize(
+    "change", [{"num_hidden_layers": None}, {"num_key_value_heads": 0}, {"head_dim": "128"}, {"hidden_size": True}]
+)
+def test_broken_config_is_told(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**CONFIG, **change}))
+    with pytest.raises(InputError, match=next(iter(change))):
+        load_draft(str(path))
+
+
+def test_a_named_config_must_be_there(tmp_path: Path) -> None:
+    flags = {"speculative_algorithm": "DFLASH", "speculative_draft_model_path": "/draft"}
+    with pytest.raises(NoDraftError, match="not on this machine"):
+        kv.plan({**flags, "draft_config": str(tmp_path / "nothing.json")})
+    with pytest.raises(NoDraftError, match=r"without config\.json"):
+        kv.plan({**flags, "draft_config": str(tmp_path)})
+
+
+def test_heads_must_divide(configs: Path) -> None:
+    flags = {"speculative_algorithm": "DFLASH", "speculative_draft_model_path": "/draft", "tp_size": 3}
+    with pytest.raises(RefusedError, match="do not divide over 3 ranks"):
+        kv.plan({**flags, "draft_config": str(configs / "d5x8x128.json")})
