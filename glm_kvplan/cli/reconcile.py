@@ -49,6 +49,12 @@ def reconcile(
     model: Model = None,
     revision: Revision = None,
     launch: Launch = None,
+    draft_config: Annotated[
+        str | None,
+        typer.Option(
+            "--draft-config", help="config.json of a draft model of its own: a file or a directory.", metavar="FILE"
+        ),
+    ] = None,
     save: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +82,7 @@ def reconcile(
         raise InputError(f"--boot {number}: the log holds {len(boots)}")
     asked = read_launch(context.obj["launch"], launch, engine)
     command = None if asked is None else read_command(asked, find_release(engine))
-    given = Given(engine=engine, gpu=gpu, model=model, revision=revision)
+    given = Given(engine=engine, gpu=gpu, model=model, revision=revision, draft_config=draft_config)
     if command is not None:
         given = given._replace(flags=command.flags, environment=command.environment)
     answer = hold(boots[number - 1], given)

@@ -124,7 +124,9 @@ def memory_budget(
             raise InputError(f"--available-gib {available_gib} is above the {before:.2f} GiB free before the load")
         how = "measured" if pre_gib is not None else "estimated"
         error = 0.0 if pre_gib is not None else first[-1].error_gib
-        last: tuple[MemoryPart, ...] = (MemoryPart("free after the load", available_gib, 0.0, "measured", "--available-gib"),)
+        last: tuple[MemoryPart, ...] = (
+            MemoryPart("free after the load", available_gib, 0.0, "measured", "--available-gib"),
+        )
         if after is not None:
             how, error, last = "estimated", (error**2 + after.error_gib**2) ** 0.5, (*last, after)
             available_gib = max(0.0, available_gib + after.gib)

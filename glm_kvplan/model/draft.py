@@ -58,7 +58,7 @@ class DraftModel(NamedTuple):
         return self.layers if self.nextn_layers is None else self.nextn_layers
 
     def heads(self, ranks: int) -> int:
-        """KV heads of one of `ranks` that share them; replicated where there are fewer (configs/model_config.py:1512)."""
+        """KV heads of one of `ranks`; replicated where there are fewer (configs/model_config.py:1512 at 0.5.21)."""
         return max(1, self.kv_heads // ranks)
 
 
@@ -111,7 +111,9 @@ def draft_from_config(config: Mapping[str, Any], origin: str = "config.json") ->
         (
             part.found[name]
             for part, name in (
-                (values, "dspark_target_layer_ids"), (own, "target_layer_ids"), (values, "target_layer_ids"),
+                (values, "dspark_target_layer_ids"),
+                (own, "target_layer_ids"),
+                (values, "target_layer_ids"),
             )
             if part.holds(name)
         ),

@@ -27,7 +27,9 @@ RESULTS = (
     Column("needed_bytes", "int", "what serving needs of it (estimated)"),
     Column("free_gib", "float", "free_bytes in GiB"),
     Column("headroom", "text", "fits, tight or short"),
-    Column("certainty", "text", "derived (both memory readings given), estimated, or upper bound (an unknown draft model)"),
+    Column(
+        "certainty", "text", "derived (both memory readings given), estimated, or upper bound (an unknown draft model)"
+    ),
     Column("gpus", "int", "GPUs of the deployment"),
     Column("served", "int", "requests of the workload that fit at once"),
     Column("served_bound_by", "text", "what stops one more"),

@@ -21,6 +21,7 @@ from glm_kvplan.engines.sglang.components.pool_units import request_rows
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank
+from glm_kvplan.model.draft import draft_from_config
 from glm_kvplan.tensor import TensorSpec
 
 SIZES = PoolSizes(64_000, 50, 10)
@@ -33,6 +34,21 @@ RANKS = [
     for replay in (False, True)
     for release in ("0.5.21", "0.5.23")
 ]
+OWN_DRAFT = draft_from_config(
+    {
+        **{"num_hidden_layers": 5, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096},
+        **{"vocab_size": 154880, "max_position_embeddings": 1048576},
+    }
+)
+RANKS.append(
+    one_rank(
+        Deployment(
+            **{**DRAFTS, "speculative_algorithm": "DFLASH", "speculative_draft_model_path": "/draft"},
+            **{"draft_model": OWN_DRAFT, "draft_kv_dtype": "uint8", "speculative_draft_window_size": 4096},
+        ),
+        load_profile("0.5.21"),
+    )
+)
 
 
 # -- what a component says of itself -----------------------------------------------------------------------------------

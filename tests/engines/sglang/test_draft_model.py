@@ -12,6 +12,10 @@ from paths import DATA
 
 import glm_kvplan as kv
 from glm_kvplan.engines.planner import given
+from glm_kvplan.engines.sglang.boot_log.causes import causes
+from glm_kvplan.engines.sglang.boot_log.reader import read_log
+from glm_kvplan.engines.sglang.boot_log.reconciliation import Given as LogGiven
+from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, reconcile
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.plan import Plan
@@ -24,18 +28,17 @@ from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
 from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
-from glm_kvplan.units import GIB
 
 CARDS = {"B200": "b200", "H200": "h200", "GB300": "gb300:256703", "RTX PRO 6000": "rtxpro6000", "GB10": "gb10"}
 IN_SUMS = ("draft.kv_data_ptrs", "draft.data_ptrs", "token_allocator.free_pages")  # no shapes in the records
 SAME = {"draft._compress_tail_k": "draft.compress_tail_k", "draft._compress_tail_score": "draft.compress_tail_score"}
-PUBLIC = [
-    *("--quantization modelopt_fp4 --context-length 1048576 --mem-fraction-static 0.85".split()),
-    *("--max-running-requests 16 --cuda-graph-max-bs-decode 16 --chunked-prefill-size 8192".split()),
-    *("--max-prefill-tokens 8192 --kv-cache-dtype fp8_e4m3 --max-mamba-cache-size 48".split()),
-    *("--speculative-algorithm DFLASH --speculative-draft-model-path /draft".split()),
-    *("--speculative-draft-attention-backend fa4 --speculative-dflash-block-size 7".split()),
-]
+PUBLIC = (
+    "--quantization modelopt_fp4 --context-length 1048576 --mem-fraction-static 0.85 --max-running-requests 16 "
+    "--cuda-graph-max-bs-decode 16 --chunked-prefill-size 8192 --max-prefill-tokens 8192 --kv-cache-dtype fp8_e4m3 "
+    "--max-mamba-cache-size 48 --speculative-algorithm DFLASH --speculative-draft-model-path /draft "
+    "--speculative-draft-attention-backend fa4 --speculative-dflash-block-size 7"
+)
+SERVE = "sglang serve zai-org/GLM-5.3-Flash"
 
 
 @cache
@@ -55,7 +58,7 @@ def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def words(record: dict[str, Any]) -> list[str]:
-    return ["sglang", "serve", "zai-org/GLM-5.3-Flash", *map(str, record["argv"])]
+    return [*SERVE.split(), *map(str, record["argv"])]
 
 
 def planned(record: dict[str, Any], configs: Path) -> Plan:
@@ -149,7 +152,7 @@ def test_every_weights_record() -> None:
 
 def public(engine: str, configs: Path | None, *more: str) -> Plan:
     flags = {} if configs is None else {"draft_config": str(configs / "d5x8x128.json")}
-    launch = ["sglang", "serve", "zai-org/GLM-5.3-Flash", *PUBLIC, *more]
+    launch = " ".join((SERVE, PUBLIC, *more))
     return kv.plan(flags, launch=launch, gpu="gb300:256703", engine=engine)
 
 
@@ -259,3 +262,53 @@ def test_heads_must_divide(configs: Path) -> None:
     flags = {"speculative_algorithm": "DFLASH", "speculative_draft_model_path": "/draft", "tp_size": 3}
     with pytest.raises(RefusedError, match="do not divide over 3 ranks"):
         kv.plan({**flags, "draft_config": str(configs / "d5x8x128.json")})
+
+
+# -- boot logs ---------------------------------------------------------------------------------------------------------
+
+LOG = """\
+[2026-01-01 00:00:01] Load weight begin. avail mem=248.90 GB
+[2026-01-01 00:01:01] Load weight end. elapsed=51.04 s, type=Glm5NextForConditionalGeneration, quant=modelopt_fp4, \
+avail mem=71.93 GB, mem usage=176.97 GB.
+[2026-01-01 00:01:02] Load weight begin. avail mem=71.81 GB
+[2026-01-01 00:01:03] Load weight end. elapsed=0.23 s, type=DFlash2DraftModel, avail mem=69.12 GB, mem usage=2.68 GB.
+[2026-01-01 00:01:04] Mamba Cache is allocated. max_mamba_cache_size: 48, conv_state size: 0.24GB, \
+ssm_state size: 6.70GB intermediate_ssm_state_cache size: 9.57GB intermediate_conv_window_cache size: 0.34GB
+[2026-01-01 00:01:04] KV Cache is allocated. dtype: torch.float8_e4m3fn, #tokens: 577024, KV size: 3.81 GB
+[2026-01-01 00:01:05] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 577024, K size: 5.50 GB, V size: 5.50 GB
+[2026-01-01 00:02:00] max_total_num_tokens=577024, chunked_prefill_size=8192, max_prefill_tokens=8192, \
+max_running_requests=9, context_len=1048576, available_gpu_mem=35.59 GB
+"""
+ARGUMENTS = (
+    "[2026-01-01 00:00:00] server_args={'model_path': '/model', 'context_length': 1048576, 'kv_cache_dtype': "
+    "'fp8_e4m3', 'mem_fraction_static': 0.85, 'max_running_requests': 16, 'chunked_prefill_size': 8192, "
+    "'max_prefill_tokens': 8192, 'page_size': 64, 'tp_size': 1, 'pp_size': 1, 'dp_size': 1, 'dsa_prefill_backend': "
+    "'trtllm', 'dsa_decode_backend': 'trtllm', 'speculative_algorithm': 'DFLASH', 'speculative_draft_model_path': "
+    "'/draft', 'speculative_num_steps': 1, 'speculative_eagle_topk': 1, 'speculative_num_draft_tokens': 7, "
+    "'speculative_dflash_block_size': 7, 'max_mamba_cache_size': 48, 'mamba_full_memory_ratio': 0.9, "
+    "'mamba_radix_cache_strategy': 'extra_buffer'}\n"
+)
+
+
+def reconciled(text: str, known: LogGiven) -> Reconciliation:
+    return reconcile(read_log(text.splitlines())[0], known)
+
+
+def test_a_whole_boot_log_is_read_and_its_verdict_names_the_draft() -> None:
+    answer = reconciled(ARGUMENTS + LOG, LogGiven(gpu="gb300:256703"))
+    assert answer.plan.deployment.speculative_draft_model_path == "/draft"
+    rows = {row.name: row.printed for row in answer.rows}
+    assert rows["draft token pool K size"] == rows["draft token pool V size"] == "5.50"
+    found = causes(answer)
+    assert any("draft model's own token pool takes 11.00 GiB" in cause for cause in found)
+    assert not any("another process" in cause for cause in found)
+
+
+def test_with_the_drafts_config_every_number_is_explained(configs: Path) -> None:
+    flags = read_launch_command(f"{SERVE} {PUBLIC}", "0.5.20").flags
+    known = LogGiven(flags=flags, gpu="gb300:256703", draft_config=str(configs / "d5x8x128.json"))
+    answer = reconciled(LOG, known)
+    assert answer.explained
+    assert {row.name for row in answer.rows} >= {"draft token pool K size", "draft token pool V size"}
+    told = reconciled(ARGUMENTS + LOG, LogGiven(gpu="gb300:256703", draft_config=known.draft_config))
+    assert any("fa4" in cause for cause in causes(told))  # the log's arguments leave the draft's kernels out

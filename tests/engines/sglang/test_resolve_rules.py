@@ -196,7 +196,11 @@ def test_draft_models_of_their_own() -> None:
     drafts = resolved("gb10", **flags)
     assert drafts.max_draft_tokens == 16
     assert drafts.max_running_requests == 48
-    assert len(drafts.warnings) == 3 and "upper bound" in drafts.warnings[1] and "not built for compute capability 12.1" in drafts.warnings[0]
+    assert (
+        len(drafts.warnings) == 3
+        and "upper bound" in drafts.warnings[1]
+        and "not built for compute capability 12.1" in drafts.warnings[0]
+    )
     assert resolved("gb10", speculative_dflash_block_size=8, **flags).max_draft_tokens == 8
     with pytest.raises(RefusedError, match="draft-model-path"):
         resolved(speculative_algorithm="DFLASH")

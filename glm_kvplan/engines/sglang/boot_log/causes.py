@@ -6,6 +6,7 @@ from glm_kvplan.engines.sglang.boot_log.boot import logged_memory
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, rows_of
 from glm_kvplan.engines.sglang.boot_log.rows import Row
 from glm_kvplan.errors import KvplanError
+from glm_kvplan.units import GIB
 
 # A change that a build, a patch or an environment variable may have made, and the flags that stand for it.
 _VARIATIONS: tuple[tuple[str, dict[str, object]], ...] = (
@@ -18,6 +19,7 @@ _VARIATIONS: tuple[tuple[str, dict[str, object]], ...] = (
     ("a radix cache that is off", {"disable_radix_cache": True}),
     ("an overlap schedule that is off", {"disable_overlap_schedule": True}),
     ("replay rings instead of snapshots", {"enable_linear_replayssm_spec": True}),
+    ("a draft's cache in its own type (fa4 kernels)", {"speculative_draft_attention_backend": "fa4"}),
     ("another mamba_full_memory_ratio: 0.9", {"mamba_full_memory_ratio": None}),
 )  # fmt: skip
 
@@ -55,7 +57,10 @@ def _variations(answer: Reconciliation, row: Row) -> Iterator[str]:
 
 def _hints(answer: Reconciliation, row: Row) -> Iterator[str]:
     deployment, boot = answer.plan.deployment, answer.boot
-    if row.name.startswith("max_"):
+    own = _draft_pool(answer) if row.name.startswith("max_") else None
+    if own is not None:
+        yield own
+    elif row.name.startswith("max_"):
         seen = len(boot.ranks)
         if logged_memory(boot) is not None and seen < deployment.world_size * deployment.replicas:
             yield (
@@ -81,3 +86,20 @@ def _hints(answer: Reconciliation, row: Row) -> Iterator[str]:
         yield "the ranks do not run the same build or the same flags"
     elif row.explained is False and "size" in row.name:
         yield "a build whose pools differ from every release known here (a profile of your own: --engine FILE)"
+
+
+def _draft_pool(answer: Reconciliation) -> str | None:
+    """What the log says of the cache of a draft model that is not known here, where there is one."""
+    if not answer.plan.deployment.unknown_draft:
+        return None
+    for readings in answer.boot.ranks.values():
+        for pool in readings.get("token_pool", ())[1:2]:
+            sizes = [float(pool[name]) for name in ("k_gib", "v_gib", "gib") if name in pool]
+            rows = int(pool["tokens"]) + answer.plan.deployment.page_size
+            if sizes and rows > 0:
+                return (
+                    f"the draft model's own token pool takes {sum(sizes):.2f} GiB, about "
+                    f"{sum(sizes) * GIB / rows:,.0f} bytes a token, and no budget here pays for it: give the draft's "
+                    "config.json with --draft-config"
+                )
+    return "the draft model's own token pool, which no budget here pays for: give its config.json with --draft-config"

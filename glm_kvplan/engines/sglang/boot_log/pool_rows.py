@@ -17,6 +17,14 @@ from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB
 
+_SIZES = {"gib": "size", "k_gib": "K size", "v_gib": "V size"}  # of a token pool
+# What a boot log calls the type of a draft model's cache.
+_STORED_DTYPES = {
+    "uint8": ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
+    "bfloat16": ("bfloat16",),
+    "float16": ("float16",),
+}
+
 
 def flag_rows(plan: Plan, boot: Boot) -> Iterator[Row]:
     """Numbers that follow from the flags alone."""
@@ -96,14 +104,20 @@ def _rank_rows(
             yield bytes_row(f"replay ring {field}", label, rings.get(field, 0), printed)
     for drafts, pool in enumerate(readings.get("token_pool", ())[:2]):
         name = "draft token pool" if drafts else "token pool"
-        if "dtype" in pool:
+        of_model = bool(drafts) and plan.deployment.draft_kv_dtype is not None
+        if "dtype" in pool and not (drafts and plan.deployment.unknown_draft):
             allowed = PRINTED_DTYPES[plan.deployment.kv_layout]
+            if of_model:
+                allowed = _STORED_DTYPES.get(str(plan.deployment.draft_kv_dtype), allowed)
             dtype = pool["dtype"] if pool["dtype"] in allowed else allowed[0]
             yield word_row(f"{name} dtype", label, dtype, pool["dtype"], "flags")
         yield count_row(f"{name} tokens", label, sizes.tokens, pool["tokens"], "printed sizes")
         printed_bytes = _printed(_of_worker(specs, bool(drafts)), "token_pool")
-        if "gib" in pool:
-            yield bytes_row(f"{name} size", label, printed_bytes["gib"], pool["gib"])
+        for field, words in _SIZES.items():
+            if field in pool and not (drafts and plan.deployment.unknown_draft):
+                yield bytes_row(f"{name} {words}", label, printed_bytes[field], pool[field])
+            elif field in pool:
+                yield Row(f"{name} {words}", label, "?", pool[field], None, None, "", "of a draft model not known here")
 
 
 def _of_worker(specs: Iterable[TensorSpec], drafts: bool) -> tuple[TensorSpec, ...]:

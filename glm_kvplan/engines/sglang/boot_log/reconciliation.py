@@ -29,6 +29,7 @@ class Given(NamedTuple):
     gpu: str | None = None
     model: str | None = None
     revision: str | None = None
+    draft_config: str | None = None  # config.json of a draft model of its own
 
 
 class Fit(NamedTuple):
@@ -93,6 +94,8 @@ def reconcile(boot: Boot, given: Given | None = None) -> Reconciliation:
         )
     if not given.flags:
         require_model(flags)
+    if given.draft_config is not None:
+        flags["draft_config"] = given.draft_config
     likely = None if given.gpu is not None else likely_card(boot, flags, given.environment)
     gpu = find_gpu(given.gpu) if given.gpu is not None else None if likely is None else likely.gpu
     named = given.engine or said(boot) or (possible(boot)[0] if len(possible(boot)) == 1 else None)

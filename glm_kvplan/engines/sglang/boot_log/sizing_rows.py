@@ -9,6 +9,7 @@ from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, Row, count_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt
+from glm_kvplan.engines.sglang.weight_placement import after_load
 from glm_kvplan.memory.budget import AFTER_GIVEN_WEIGHTS
 
 # What the engine may take between its last printed reading and the sizing: the planner's own estimate of it.
@@ -38,7 +39,9 @@ def sizing(plan: Plan, boot: Boot) -> Sizing:
     """Predict the three sizes from the logged memory, and find the memory that gives the printed ones exactly."""
     memory, printed = logged_memory(boot), printed_sizes(boot)
     pre = memory.pre_gib if memory is not None else round(plan.gpu.memory_mib / 1024, 2)
-    solution = None if memory is None else _attempt(plan, pre, memory.available_gib)
+    after = after_load(plan.deployment)
+    left = 0.0 if after is None else after.gib
+    solution = None if memory is None else _attempt(plan, pre, memory.available_gib + left)
     band = taken = None
     if printed.tokens is not None and boot.failure is None:
         band = fit(lambda gib: _attempt(plan, pre, gib), pre, printed)
@@ -102,4 +105,7 @@ def _rows(
 def _within(plan: Plan, taken_gib: float) -> bool:
     """The memory that gives the printed sizes is the log's, to its rounding and to what is taken after it."""
     rounding = half_step("0.00") * (2 - plan.deployment.mem_fraction_static)
+    after = after_load(plan.deployment)
+    if after is not None:
+        taken_gib, rounding = taken_gib + after.gib, rounding + after.error_gib
     return -rounding <= taken_gib <= MOST_TAKEN_GIB + rounding

@@ -55,9 +55,7 @@ def layers_charge(rank: Rank, layers: int) -> int:
     full = rank.geometry.layers_in(rank.stage)[0]
     if not (full and layers):
         return 0
-    return int(latent_kv.charge(rank) * layers / full) + layers * index_keys.reserved_bytes(
-        rank.geometry, rank.profile
-    )
+    return int(latent_kv.charge(rank) * layers / full) + layers * index_keys.reserved_bytes(rank.geometry, rank.profile)
 
 
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:

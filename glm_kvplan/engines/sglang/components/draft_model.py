@@ -77,9 +77,7 @@ def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
     price, paid = held(rank), charge(rank)
-    yield Part(
-        "draft padding page", rank.deployment.page_size * price, "the draft's pool has one too", PADDING
-    )
+    yield Part("draft padding page", rank.deployment.page_size * price, "the draft's pool has one too", PADDING)
     if not pool_units.hosts_draft(rank):
         reason = "every stage pays for the draft's cache, the last one holds it"
         if rank.deployment.unknown_draft:

@@ -32,7 +32,9 @@ def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
     return (
         TensorSpec("data_ptrs", "latent_kv", 1, "uint64", (layers,), "device", False, BUFFER_SOURCE, NAME),
         TensorSpec("draft.data_ptrs", DRAFT, 1, "uint64", (drafts,), "device", False, BUFFER_SOURCE, NAME),
-        TensorSpec("draft.kv_data_ptrs", DRAFT, draft_model.POINTERS, "uint64", own, "device", False, BUFFER_SOURCE, NAME),
+        TensorSpec(
+            "draft.kv_data_ptrs", DRAFT, draft_model.POINTERS, "uint64", own, "device", False, BUFFER_SOURCE, NAME
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """A draft model of its own: which config it has, the engine's checks of it, and the type its cache is kept in."""
 
-from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.engines.sglang.environment import switched_on
+from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.draft import DraftModel
 
@@ -80,7 +80,9 @@ def cache_dtype(a: Arguments, site: Site) -> None:
     asked, draft = a.speculative_draft_kv_cache_dtype, a.draft_model
     if draft is None:
         if asked is not None and a.speculative_draft_model_path is None:
-            a.warnings.append("--speculative-draft-kv-cache-dtype: the draft layer's rows are planned in the target's type")
+            a.warnings.append(
+                "--speculative-draft-kv-cache-dtype: the draft layer's rows are planned in the target's type"
+            )
         return
     if kernels == "fa4":
         a.draft_kv_dtype, why = draft.dtype, _FA4

@@ -34,7 +34,8 @@ def resolve(
 
     `flags` holds what the user gave, under the engine's field names and already typed (None is "not given");
     `environment` the SGLANG_* switches beside it, `quantization` the method that the checkpoint's config.json names
-    (None where it is not known), `draft` the config of a draft model of its own, or why it cannot be read. The order of the calls below is the engine's own
+    (None where it is not known), `draft` the config of a draft model
+    of its own, or why it cannot be read. The order of the calls below is the engine's own
     (arg_groups/pipeline.py:22-342 at 0.5.21): what a rule reads is what had been decided by then, no more.
 
     Raises RefusedError where the engine would not start, InputError for values that cannot be meant.
