@@ -23,8 +23,9 @@ from glm_kvplan.engines.sglang.profile import releases
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.failures import refusal
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_rank
-from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot, memory_of
+from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
 from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
@@ -174,8 +175,8 @@ def test_public_gb300_boots(engine: str, more: tuple[str, ...], printed: int, co
 
 
 def test_weights_of_the_public_draft_count(configs: Path) -> None:
-    plan = public("0.5.20", configs)
-    budget, weights = memory_of(plan, MemoryGiven(pre_gib=248.90), plan.deployment)
+    server = Server(public("0.5.20", configs), MemoryGiven(pre_gib=248.90))
+    budget, weights = server.budget, server.weights
     assert weights is not None
     assert dict(weights.draft_groups[0]).keys() == {"draft model", "draft RoPE table"}
     assert budget.draft_weights_gib == pytest.approx(2.603, abs=0.001)  # printed: 2.68
