@@ -22,7 +22,7 @@ class OptionTable(NamedTuple):
     takes: Mapping[str, int | str]
     flags: Mapping[str, Flag]  # the memory flag that an option spells
     named: Mapping[str, str]  # options that are read though they are no memory flags, and the spelling they are kept by
-    beside: frozenset[str]  # options that take or free GPU memory that is not planned
+    beside: Mapping[str, str]  # options that take or free GPU memory that is not planned, and what to do about each
     not_in_yaml: frozenset[str]
     checked: Mapping[str, Flag]  # options that move no memory but may keep the server from starting
     outside: Callable[[str], Flag]  # what an option outside the memory flags takes
@@ -189,9 +189,14 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
 def warnings_of(options: Options, table: OptionTable) -> list[str]:
     """A line for each flag given twice, one for all unknown flags, one for memory that is not planned here."""
     lines = list(options.repeated)
-    unplanned = sorted(table.beside & options.other.keys())
+    unplanned = sorted(table.beside.keys() & options.other.keys())
     if unplanned:
         lines.append(f"these take or free GPU memory that is not planned here: {', '.join(unplanned)}")
+    advice: dict[str, list[str]] = {}
+    for option in unplanned:
+        if table.beside[option]:
+            advice.setdefault(table.beside[option], []).append(option)
+    lines += [f"{', '.join(named)}: {text}" for text, named in advice.items()]
     if options.unknown:
         named = [_with_hint(option, table) for option in dict.fromkeys(options.unknown)]
         more = f" and {len(named) - 12} more" if len(named) > 12 else ""

@@ -79,6 +79,12 @@ def test_lists_and_optional_values_end_where_the_engine_ends_them() -> None:
     assert command.warnings == ("these take or free GPU memory that is not planned here: --lora-paths",)
 
 
+def test_weights_on_the_host_offer_the_weights_flag() -> None:
+    words = ["sglang", "serve", "zai-org/GLM-5.3-Flash", "--kt-weight-path", "/experts", "--kt-num-gpu-experts", "8"]
+    lines = read_launch_command(words, "0.5.21").warnings
+    assert any("--kt-weight-path" in line and "--weights-gib" in line for line in lines)
+
+
 def test_given_twice_the_last_wins() -> None:
     command = read_launch_command("sglang serve x --tp 4 --port 1 \\\n --tp-size 8")
     assert command.flags == {"tp_size": 8}

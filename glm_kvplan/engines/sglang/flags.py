@@ -47,8 +47,11 @@ def _panel(group: str, rows: tuple[Flag, ...]) -> tuple[Flag, ...]:
     return tuple(row._replace(group=group) for row in rows)
 
 
-def _beside(help: str, names: str, since: str = "") -> tuple[Flag, ...]:
-    row = flag("", "str", None, help, role="beside", moves=NOTHING, printed="", since=since)
+_ON_THE_HOST = "weights that are not on the GPU are not taken off the estimate: give --weights-gib"
+
+
+def _beside(help: str, names: str, since: str = "", unplanned: str = "") -> tuple[Flag, ...]:
+    row = flag("", "str", None, help, role="beside", moves=NOTHING, printed="", since=since, unplanned=unplanned)
     return tuple(row._replace(name=name, options=(option_of(name),)) for name in names.split())
 
 
@@ -297,9 +300,12 @@ _LAUNCH = (
 # They take or free GPU memory that is not planned: that they stand in a launch is said, their values are not read.
 _BESIDE = (
     *_beside("LoRA adapters", "enable_lora lora_paths uno_lora_path"),
-    *_beside("experts twice, or on the CPU", "ep_num_redundant_experts kt_weight_path kt_num_gpu_experts"),
-    *_beside("experts in host memory", "enable_paged_experts paged_experts_num_resident", since="0.5.23"),
-    *_beside("weights kept elsewhere", "weight_cache_mode offload_group_size ple_offload_embedding"),
+    *_beside("experts twice", "ep_num_redundant_experts"),
+    *_beside("experts on the CPU", "kt_weight_path kt_num_gpu_experts", unplanned=_ON_THE_HOST),
+    *_beside("experts in host memory", "enable_paged_experts paged_experts_num_resident", since="0.5.23",
+             unplanned=_ON_THE_HOST),
+    *_beside("weights kept elsewhere", "weight_cache_mode offload_group_size ple_offload_embedding",
+             unplanned=_ON_THE_HOST),
     *_beside("buffers of collectives", "enable_symm_mem enable_torch_symm_mem enable_nccl_nvls"),
 )
 # fmt: on

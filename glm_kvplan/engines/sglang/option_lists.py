@@ -19,7 +19,7 @@ _FLAGS: Mapping[str, Flag] = {option: row for row in FLAGS for option in (*row.o
 _CHECKED: Mapping[str, Flag] = {option: row for row in START_FLAGS for option in (*row.options, *row.negative)}
 # Read, though they are no memory flags: every spelling, and the one they are kept by.
 _NAMED = {option: row.option for row in TABLE if row.role == "named" for option in row.options}
-_BESIDE = frozenset(row.option for row in TABLE if row.role == "beside")
+_BESIDE = {row.option: row.unplanned for row in TABLE if row.role == "beside"}
 
 
 @lru_cache

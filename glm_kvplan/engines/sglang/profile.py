@@ -98,6 +98,14 @@ class EngineProfile:
         """The release itself, without the user's own profile file on top."""
         return self.release.partition(" ")[0]
 
+    def otherwise(self, **fields: bool | str) -> str:
+        """What to say where a patched build would not refuse: the profile file that stands for it."""
+        told = ", ".join(
+            f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
+            for name, value in fields.items()
+        )
+        return f'for a build that takes it: --engine FILE.toml with base = "{self.base_release}", {told}'
+
     @property
     def engine(self) -> Engine:
         """The engine it is a release of."""

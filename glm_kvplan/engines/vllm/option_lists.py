@@ -39,7 +39,7 @@ def option_table(release: str) -> OptionTable:
         takes,
         flags=_FLAGS,
         named=_NAMED,
-        beside=frozenset(),
+        beside={},
         not_in_yaml=frozenset(),
         checked={},
         outside=_outside,

@@ -1,6 +1,7 @@
 """The resolver's rules beyond the engine's recorded deployments: tables, switches, refusals, warnings and reasons."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -276,3 +277,21 @@ def test_sparse_kernels_that_are_not_built_for_the_card(gpu: str) -> None:
 def test_rows_of_656_bytes_are_a_layout() -> None:
     d = resolved("rtxpro6000", kv_row_layout="fp8_padded")
     assert (d.kv_cache_dtype, d.kv_layout, d.row_scales) == ("fp8_e4m3", "fp8_padded", True)
+
+
+def test_a_refused_layout_names_the_profile_field_that_allows_it(tmp_path: Path) -> None:
+    flags: dict[str, Any] = {
+        **{"tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "kv_cache_dtype": "fp8_e4m3"},
+        **{"dsa_prefill_backend": "tilelang", "dsa_decode_backend": "tilelang"},
+    }
+    with pytest.raises(RefusedError, match=r'base = "0\.5\.20", tilelang_fp8_raw = true'):
+        resolved("h20-3e", "0.5.20", **flags)
+    profile = tmp_path / "mine.toml"
+    profile.write_text('base = "0.5.20"\ntilelang_fp8_raw = true\n')
+    assert resolved("h20-3e", str(profile), **flags).kv_layout == "fp8_raw"
+    for engine, changes, field in (
+        ("0.5.20", {"speculative_algorithm": "EAGLE", "pp_size": 2}, "pipeline_speculation = true"),
+        ("0.5.22", {"dcp_size": 2, "tp_size": 2}, "decode_context_parallel_refused = false"),
+    ):
+        with pytest.raises(RefusedError, match=field):
+            resolved("b200", engine, **changes)

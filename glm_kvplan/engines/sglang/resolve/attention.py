@@ -204,7 +204,8 @@ def _check_backends(a: Arguments, site: Site, fp8: bool) -> None:
 def _check_tilelang(a: Arguments, site: Site) -> None:
     if not site.profile.tilelang_fp8_raw:
         raise RefusedError(
-            "the tilelang sparse backend reads BF16 rows only on CUDA; give --kv-cache-dtype bfloat16",
+            "the tilelang sparse backend reads BF16 rows only on CUDA; give --kv-cache-dtype bfloat16, or, "
+            + site.profile.otherwise(tilelang_fp8_raw=True),
             "arg_groups/overrides.py:544 at 0.5.21",
         )
     source = "arg_groups/overrides.py:548-560 at 0.5.22"

@@ -165,7 +165,8 @@ def check_ring(a: Arguments, site: Site) -> None:
     if not site.profile.replay_rings:
         if a.speculative_algorithm in ("DFLASH", "DSPARK"):
             raise RefusedError(
-                f"--enable-linear-replayssm-spec does not run with {a.speculative_algorithm} in this release",
+                f"--enable-linear-replayssm-spec does not run with {a.speculative_algorithm} in this release; "
+                + site.profile.otherwise(replay_rings=True),
                 "mem_cache/kv_cache_configurator.py:1118 at 0.5.20",
             )
         return

@@ -76,7 +76,7 @@ def decode_context_parallel(a: Arguments, site: Site) -> None:
     if site.profile.decode_context_parallel_refused:
         raise RefusedError(
             f"--dcp-size {a.dcp_size}: a pooled index key (index_kpool {site.geometry.index_kpool}) would span decode "
-            "context-parallel ranks; drop it",
+            f"context-parallel ranks; drop it, or, {site.profile.otherwise(decode_context_parallel_refused=False)}",
             "arg_groups/model_overrides/deepseek_v2.py:164-169 at 0.5.22",
         )
     a.warnings.append(
@@ -294,7 +294,8 @@ def _pipeline_speculation(a: Arguments, site: Site, everywhere: bool) -> None:
     source = "arg_groups/validation_hook.py:38-89 at 0.5.21"
     if not site.profile.pipeline_speculation:
         raise RefusedError(
-            "--pp-size with speculation: this release refuses it", "arg_groups/validation_hook.py:82 at 0.5.20"
+            f"--pp-size with speculation: this release refuses it; {site.profile.otherwise(pipeline_speculation=True)}",
+            "arg_groups/validation_hook.py:82 at 0.5.20",
         )
     prefill = a.disaggregation_mode == "prefill"
     if a.speculative_algorithm == "DSPARK":

@@ -199,7 +199,10 @@ def _block_draft(a: Arguments, site: Site) -> None:
 
 def _check_dflash(a: Arguments, site: Site) -> None:
     if a.enable_dp_attention and not (site.profile.dflash_with_attention_dp and a.enable_dp_lm_head):
-        raise RefusedError("DFLASH speculation does not run with attention DP here", f"{_HOOK}:274 at 0.5.21")
+        what = "needs --enable-dp-lm-head with attention DP"
+        if not site.profile.dflash_with_attention_dp:
+            what = f"does not run with attention DP here; {site.profile.otherwise(dflash_with_attention_dp=True)}"
+        raise RefusedError(f"DFLASH speculation {what}", f"{_HOOK}:274 at 0.5.21, :303 at 0.5.23")
     if a.enable_dp_attention and a.attn_cp_size > 1:
         raise RefusedError("DFLASH with attention DP does not run with prefill CP", f"{_HOOK}:305 at 0.5.23")
     if a.pp_size > 1:
@@ -221,6 +224,7 @@ def _check_decode_radix(a: Arguments, site: Site, name: str) -> None:
         return
     if name not in site.profile.decode_radix_speculation.split():
         raise RefusedError(
-            f"--disaggregation-decode-enable-radix-cache does not run with {name} speculation in this release",
+            f"--disaggregation-decode-enable-radix-cache does not run with {name} speculation in this release; "
+            + site.profile.otherwise(decode_radix_speculation=name),
             "arg_groups/pd_disaggregation_hook.py:97-102 at 0.5.21 (speculative_hook.py:163-172 at 0.5.23)",
         )
