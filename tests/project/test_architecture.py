@@ -100,8 +100,8 @@ def test_every_part_is_drawn() -> None:
 
 
 # Words that are the house's own beside being a flag of an engine: a plan's longest request, an expectation of a
-# deployment file, what weights are asked for.
-OWN_WORDS = {"context_length", "max_running_requests", "page_size"}
+# deployment file, what weights are asked for, a key of a draft model's config.json.
+OWN_WORDS = {"context_length", "max_running_requests", "page_size", "block_size"}
 # Where modules of the old house still name an engine, its release or a flag of it. Rows only go.
 STILL_NAMING = (
     *("answers/", "launch/", "show/", "cli/app", "cli/advise", "cli/engines", "cli/pools", "cli/reconcile"),
