@@ -14,6 +14,7 @@ from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.units import LARGEST_COUNT, is_count, parse_count
 
 MOST_BINS = 20_000
+MOST_NAMED = 4
 LARGEST_FILE = 16 << 20
 SHARE = re.compile(r"\d{1,20}(\.\d{1,20})?")
 _ROW = re.compile(r"([^\s,;]++)(?:\s*+[,;]\s*+|\s++)([^\s,;]++)")
@@ -33,6 +34,17 @@ class Contexts(NamedTuple):
     def mean(self) -> float:
         """Mean context length in tokens."""
         return sum(n * w for n, w in zip(self.lengths, self.weights, strict=True)) / sum(self.weights)
+
+    @property
+    def text(self) -> str:
+        """`131,072`; `80% 8,192, 20% 131,072`, shortest first; `40 lengths up to 131,072`."""
+        if len(self.lengths) == 1:
+            return f"{self.longest:,}"
+        if len(self.lengths) > MOST_NAMED:
+            return f"{len(self.lengths):,} lengths up to {self.longest:,}"
+        whole = sum(self.weights)
+        pairs = [f"{100 * weight / whole:.3g}% {length:,}" for length, weight in zip(*self, strict=True)]
+        return ", ".join(reversed(pairs))
 
     def counts(self, requests: int) -> tuple[int, ...]:
         """How many of `requests` requests have each length: never fewer of the long ones than their share.

@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -13,11 +14,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glm_kvplan.cli import COMMANDS, PANELS
+from glm_kvplan.engines.engine import Engine, assumed_engine
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
+_WORDS = "glm_kvplan.words"  # what stands behind its name
 _AFTER = "a launch command goes after --, its file after --launch; check and diff read deployment files"
 
 
@@ -39,8 +42,8 @@ class _Command(TyperCommand):
         return super().invoke(ctx)
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        if "sglang.launch_server" in args or ("sglang", "serve") in pairwise(args):
-            raise InputError("put -- in front of the launch command: kvplan solve --gpu b200 -- sglang serve ...")
+        if "serve" in args or "-m" in args:
+            _refuse_launch(args)
         asked, ctx.allow_extra_args = ctx.allow_extra_args, True
         try:
             left = super().parse_args(ctx, args)
@@ -83,6 +86,7 @@ class _Commands(TyperGroup):
             hint = f"did you mean {near[0]}?" if near else f"commands are: {', '.join(COMMANDS)}"
             raise InputError(f"{quoted(args[0])} is no command; {hint}")
         ctx.meta[_CALLED] = args[0]
+        ctx.meta[_WORDS] = args[1:]
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
@@ -91,17 +95,33 @@ class _Commands(TyperGroup):
         if ctx.resilient_parsing and ctx.meta.get(_CALLED) != cmd_name:
             return _command(cmd_name, lambda: None)  # a shell that completes names
         module = import_module(f"glm_kvplan.cli.{cmd_name}")
-        return _command(cmd_name, getattr(module, cmd_name))
+        return _command(cmd_name, getattr(module, cmd_name), lambda: _engine(ctx))
 
 
-def _command(name: str, function: Any) -> Any:
+def _refuse_launch(args: list[str]) -> None:
+    """Say what is missing where a launch command stands among the options."""
+    from glm_kvplan.engines.servers import SERVERS
+
+    for server in SERVERS:
+        if any(word in server.modules for word in args) or (server.program, "serve") in pairwise(args):
+            start = f"{server.program} serve ..."
+            raise InputError(f"put -- in front of the launch command: kvplan solve --gpu b200 -- {start}")
+
+
+def _engine(ctx: typer.Context) -> Engine:
+    from glm_kvplan.cli.options import engine_asked
+
+    return engine_asked(ctx.meta.get(_WORDS, ()), (ctx.obj or {}).get("launch"))
+
+
+def _command(name: str, function: Any, engine: Callable[[], Engine] = assumed_engine) -> Any:
     app = typer.Typer(add_completion=False)
     app.command(name, cls=_Command, short_help=COMMANDS[name])(function)
     command: Any = typer.main.get_command(app)
     own = {param.name for param in command.params}
     command.shared = {}
     for group in getattr(function, "option_groups", ()):
-        added = [option for option in group.options() if option.name not in own]
+        added = [option for option in group.options(engine) if option.name not in own]
         command.shared[group] = [option.name for option in added]
         command.params += added
     return command

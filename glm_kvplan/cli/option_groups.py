@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import typer
 from typer.core import TyperOption
 
+from glm_kvplan.engines.engine import Engine
 from glm_kvplan.engines.flag import Flag, read_value
 
 T = TypeVar("T")
@@ -22,8 +23,8 @@ class Group(Protocol):
 
     name: str
 
-    def options(self) -> Sequence[Any]:
-        """The options, made anew or kept: a command adds them to its own."""
+    def options(self, engine: Callable[[], Engine]) -> Sequence[Any]:
+        """The options, made anew or kept: a command adds them to its own. `engine` is the one that is asked about."""
 
     def read(self, values: dict[str, Any]) -> Any:
         """What the options say, by their names."""
@@ -52,7 +53,7 @@ class OptionGroup(Generic[T]):
         app.command()(self._make)
         return typer.main.get_command(app)
 
-    def options(self) -> Sequence[Any]:
+    def options(self, engine: Callable[[], Engine]) -> Sequence[Any]:
         found: Sequence[Any] = self._command.params
         return found
 
@@ -67,14 +68,13 @@ class OptionGroup(Generic[T]):
 
 
 class FlagGroup:
-    """An engine's flags as options: their values are the flags that were given, typed, by the engine's names."""
+    """The engine's flags as options: their values are the flags that were given, typed, by the engine's names."""
 
-    def __init__(self, name: str, flags: Callable[[], Sequence[Flag]]) -> None:
+    def __init__(self, name: str) -> None:
         self.name = f"{__name__}.{name}"
-        self._flags = flags
 
-    def options(self) -> Sequence[Any]:
-        return [FlagOption(flag) for flag in self._flags()]
+    def options(self, engine: Callable[[], Engine]) -> Sequence[Any]:
+        return [FlagOption(flag) for flag in engine().flags]
 
     def read(self, values: dict[str, Any]) -> dict[str, object]:
         return {name: value for name, value in values.items() if value is not None}

@@ -1,13 +1,17 @@
 """The options that describe a deployment, the same on every command that needs one."""
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
-from glm_kvplan.engines.engine import NAMES, Given, assumed_engine, engine_named, find_release
+from glm_kvplan.engines.engine import NAMES, Given, assumed_engine, check_answers, engine_named, find_release
+from glm_kvplan.engines.engine import Engine as EngineAnswers
 from glm_kvplan.engines.planner import Launch as Launched
 from glm_kvplan.engines.planner import given
 from glm_kvplan.errors import InputError, one_line
@@ -100,8 +104,27 @@ def _sources(
 
 
 _SOURCES = OptionGroup(_sources)
-_FLAGS = FlagGroup("flags", lambda: assumed_engine().flags)
+_FLAGS = FlagGroup("flags")
 DEPLOYMENT = (_SOURCES, _FLAGS)  # the groups of a command that plans something
+
+
+def engine_asked(words: Sequence[str], launch: Sequence[str] | None) -> EngineAnswers:
+    """The engine that a command line is about: its flags are options there. Words that say nothing mean the assumed."""
+    named = None
+    for word, following in pairwise((*words, "")):
+        if word == "--engine":
+            named = following
+        elif word.startswith("--engine="):
+            named = word.partition("=")[2]
+    prefix = (named or "").partition("-")[0]
+    if prefix in NAMES:
+        return engine_named(prefix)
+    if launch:
+        from glm_kvplan.engines.launches import launched_engine
+
+        with suppress(InputError):  # what is wrong with the launch is said where it is read
+            return engine_named(launched_engine(launch[0] if len(launch) == 1 else launch) or NAMES[0])
+    return assumed_engine()
 
 
 def plan_of(ctx: typer.Context) -> Any:
@@ -124,7 +147,7 @@ def plan_of(ctx: typer.Context) -> Any:
 def given_of(ctx: typer.Context) -> Given:
     """What such a command line says, not yet resolved. Raises InputError."""
     asked = _SOURCES.of(ctx)
-    return given(
+    found = given(
         _FLAGS.of(ctx),
         launch=read_launch(ctx.obj["launch"], asked.launch, asked.engine),
         model=asked.model,
@@ -133,6 +156,8 @@ def given_of(ctx: typer.Context) -> Given:
         engine=asked.engine,
         environment=_switches(asked.environment),
     )
+    check_answers(found.profile.engine, str(ctx.info_name))
+    return found
 
 
 def read_launch(words: list[str] | None, path: str | None, engine: str | None = None) -> Launched | None:

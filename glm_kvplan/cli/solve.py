@@ -9,7 +9,7 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import read_tokens
+from glm_kvplan.cli.workload_options import read_mix, read_tokens
 from glm_kvplan.engines.engine import answering
 
 
@@ -23,6 +23,14 @@ def solve(
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
     context: Prefix = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            "--mix",
+            help="Count the requests of these lengths at once: 128k, 0.8:8k,0.2:128k, or a histogram file.",
+            metavar="LENGTHS",
+        ),
+    ] = None,
     prices: Annotated[bool, typer.Option("--prices", help="What one more unit of each knob costs or buys.")] = False,
     json: Json = False,
 ) -> int:
@@ -39,6 +47,6 @@ def solve(
     host = read_host(plan, host_gib, pod_gib, context)
     longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
     made = answering(plan, "solve")
-    answer = made.answer(plan, given, longest, host, with_prices=prices)
+    answer = made.answer(plan, given, longest, host, mix=read_mix(plan, mix), with_prices=prices)
     print_answer("solve", answer, lambda: made.page(answer), json)
-    return 0 if answer.failure is None and (answer.host is None or answer.host.holds) else 1
+    return 0 if answer.holds else 1

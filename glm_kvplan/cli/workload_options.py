@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.engine import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
@@ -66,6 +67,20 @@ def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkp
     usual = read_workload(plan, None, concurrency)
     mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)
     return Demand(mix, usual.concurrency, checkpoints)
+
+
+def read_mix(plan: Plan, lengths: str | None) -> Contexts | None:
+    """The contexts of --mix, none longer than the server takes."""
+    if lengths is None:
+        return None
+    from glm_kvplan.contexts import parse_contexts
+
+    mix = parse_contexts(lengths)
+    if mix.longest > plan.context_length:
+        raise InputError(
+            f"--mix {lengths}: {mix.longest} tokens are more than the server accepts ({plan.context_length})"
+        )
+    return mix
 
 
 def read_tokens(plan: Plan, text: str, name: str) -> int:

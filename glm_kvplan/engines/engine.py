@@ -209,15 +209,24 @@ class Answering(NamedTuple):
     page: Callable[..., "Page"]
 
 
+def check_answers(engine: Engine, command: str) -> None:
+    """Raise InputError for a command that this engine does not answer: the assumed one answers all."""
+    if engine is not assumed_engine() and find_spec(f"{_answers(engine)}.{command}_answer") is None:
+        raise InputError(f"kvplan {command} does not know {engine.title} yet; see docs/commands/{command}.md")
+
+
+def _answers(engine: Engine) -> str:
+    return f"glm_kvplan.engines.{engine.name}.answers"
+
+
 def answering(plan: Given, command: str) -> Answering:
     """How the engine of a plan answers `command`: `answer_<command>` and `<command>_page` of its folder `answers`.
 
     Raises InputError for a command that it does not answer.
     """
     engine = plan.profile.engine
-    place = f"glm_kvplan.engines.{engine.name}.answers.{command}"
-    if find_spec(f"{place}_answer") is None:
-        raise InputError(f"kvplan {command} does not know {engine.title} yet; see docs/commands/{command}.md")
+    check_answers(engine, command)
+    place = f"{_answers(engine)}.{command}"
     make = getattr(import_module(f"{place}_answer"), f"answer_{command}")
 
     def page(answer: Any, **how: Any) -> "Page":  # imported only where an answer is shown as a page

@@ -35,6 +35,7 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
     from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
+    from glm_kvplan.engines.vllm.answers.solve_answer import SolveAnswer as VllmSolveAnswer
     from glm_kvplan.memory.budget import MemoryBudget
 
     return {
@@ -45,6 +46,7 @@ def sections() -> dict[str, Any]:
         "limit": Limit,
         "estimate": EstimateAnswer,
         "solve": SolveAnswer,
+        "solve of vLLM": VllmSolveAnswer,
         "host": HostShown,
         "decode_overrun": OverrunShown,
     }

@@ -21,6 +21,8 @@ COMMANDS = {
     "host": "solve --gpu b200 --tp-size 4 --enable-hierarchical-cache --hicache-size 100 --host-gib 256 --context 8k",
     "solve": f"solve {B200} --prices",
     "solve, refused": "solve --gpu b200 --tp-size 4 --pre-gib 177 --available-gib 33",
+    "solve of vLLM": "solve --gpu h200 --mix 0.8:8k,0.2:128k --prices -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
+    "solve of vLLM, refused": "solve --gpu h200 --available-gib 4 -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
     "advise": "advise --gpu h200 --tp-size 8 --kv-cache-dtype fp8_e4m3 --concurrency 150",
     "pools, validate": "validate --device meta --tp-size 4",
     "pools": "pools --tp-size 4",
@@ -38,6 +40,7 @@ COMMANDS = {
 }
 SECTIONS = {
     "solve, refused": "solve",
+    "solve of vLLM, refused": "solve of vLLM",
     "pools": "pools, validate",
     "engines": "engines, gpus",
     "gpus": "engines, gpus",
@@ -65,7 +68,8 @@ def answers() -> dict[str, dict[str, Any]]:
     kvplan = str(Path(sys.executable).with_name("kvplan"))
 
     def run(words: str) -> dict[str, Any]:
-        command = [kvplan, *words.split(), "--json"]
+        asked, dashes, launch = words.partition(" -- ")
+        command = [kvplan, *asked.split(), "--json", *dashes.split(), *launch.split()]
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"}
         )

@@ -10,25 +10,28 @@ from glm_kvplan.engines.vllm.starting import Begun, begin
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 
+LIMITS = ("--max-num-seqs", "--max-model-len")  # what can be lowered to what the blocks hold
+
 
 class PricedMove(NamedTuple):
-    """A knob turned, and what it changes in the whole deployment; None where vLLM refuses it, for `refusal`."""
+    """A knob turned, and what it changes in the whole deployment; None where vLLM refuses it: `failure` says why."""
 
-    name: str
+    knob: str
     before: str
     after: str
     requests: int | None  # at once, of the contexts asked for
     longest_context: int | None
     fixed_bytes: int | None  # of the blocks a request holds before its first token, on one GPU
     gpus: int
-    refusal: str | None
+    failure: str | None
 
 
 class Remedy(NamedTuple):
-    """A single change under which a refused start succeeds: proved by starting it."""
+    """One change under which a refused start succeeds, or two where one is not enough: proved by starting it."""
 
     name: str
     after: str
+    beside: tuple[str, str] | None = None  # the second
 
 
 def priced_moves(begun: Begun, given: MemoryGiven, contexts: Contexts) -> tuple[PricedMove, ...]:
@@ -52,13 +55,21 @@ def priced_moves(begun: Begun, given: MemoryGiven, contexts: Contexts) -> tuple[
 
 
 def remedies(begun: Begun, given: MemoryGiven) -> tuple[Remedy, ...]:
-    """The single changes under which the start succeeds."""
-    found = []
+    """The single changes under which the start succeeds; where there is none, a limit lowered beside a change."""
+    single, double = [], []
     for move in _applicable(begun):
         then = _turned(begun, given, move)
-        if isinstance(then, Begun) and then.start.failure is None:
-            found.append(Remedy(move.name, move.after))
-    return tuple(found)
+        if isinstance(then, str):
+            continue
+        if then.start.failure is None:
+            single.append(Remedy(move.name, move.after))
+            continue
+        for second in moves(then.plan, then.start):
+            if second.name in LIMITS and second.name != move.name:
+                last = _turned(begun, given, second._replace(flags={**move.flags, **second.flags}))
+                if isinstance(last, Begun) and last.start.failure is None:
+                    double.append(Remedy(move.name, move.after, (second.name, second.after)))
+    return tuple(single or double)
 
 
 def _applicable(begun: Begun) -> list[Move]:

@@ -10,7 +10,7 @@ from glm_kvplan.units import GIB
 class Failure(NamedTuple):
     """Why a start fails, in our words, and where the release says so."""
 
-    code: str  # "no memory", "one request", "requests above blocks"
+    kind: str  # "no memory", "one request", "requests above blocks"
     reason: str
     source: str
 
@@ -73,8 +73,8 @@ def start(blocks: Blocks, available: int) -> Start:
     if deployment.fits_max_model_len:
         length = max(min(length, blocks.longest_context(count)), 0)
 
-    def failing(code: str, reason: str, subject: str) -> Start:
-        return Start(blocks, available, count, length, Failure(code, reason, profile.source(subject)))
+    def failing(kind: str, reason: str, subject: str) -> Start:
+        return Start(blocks, available, count, length, Failure(kind, reason, profile.source(subject)))
 
     if available <= blocks.nbytes:
         return failing(

@@ -98,8 +98,8 @@ def test_a_tail_larger_than_its_page() -> None:
 
 def test_no_memory_for_a_block() -> None:
     found = blocks({"tensor_parallel_size": 4, "max_model_len": 4096, "max_num_seqs": 1})
-    assert start(found, 0).failure.code == "no memory"
-    assert start(found, found.nbytes).failure.code == "no memory"
+    assert start(found, 0).failure.kind == "no memory"
+    assert start(found, found.nbytes).failure.kind == "no memory"
 
 
 def test_one_request_has_to_fit_beside_the_block_that_is_never_given_out() -> None:
@@ -108,13 +108,13 @@ def test_one_request_has_to_fit_beside_the_block_that_is_never_given_out() -> No
     least = (found.needed(131072) + 1) * found.nbytes
     assert start(found, least).failure is None
     failed = start(found, least - 1)
-    assert failed.failure.code == "one request"
+    assert failed.failure.kind == "one request"
     longest = found.longest_context(least // found.nbytes - 1)
     assert f"--max-model-len {longest} fits" in failed.failure.reason
     shorter = blocks({"tensor_parallel_size": 4, "max_model_len": longest, "max_num_seqs": 1})
     assert start(shorter, least - 1).failure is None
     longer = blocks({"tensor_parallel_size": 4, "max_model_len": longest + 1, "max_num_seqs": 1})
-    assert start(longer, least - 1).failure.code == "one request"
+    assert start(longer, least - 1).failure.kind == "one request"
 
 
 def test_requests_above_the_blocks_fail_where_graphs_are_captured() -> None:
@@ -122,7 +122,7 @@ def test_requests_above_the_blocks_fail_where_graphs_are_captured() -> None:
     found = blocks(flags)
     some = 1000 * found.nbytes
     failed = start(found, some).failure
-    assert failed.code == "requests above blocks" and "lower it to 1000" in failed.reason
+    assert failed.kind == "requests above blocks" and "lower it to 1000" in failed.reason
     assert start(blocks({**flags, "max_num_seqs": 1000}), some).failure is None
     assert start(blocks({**flags, "enforce_eager": True}), some).failure is None
     piecewise = {"compilation_config": {"cudagraph_mode": "piecewise"}}
@@ -135,4 +135,4 @@ def test_a_fitted_context_is_what_the_blocks_hold() -> None:
     assert begun.failure is None
     assert begun.max_model_len == found.longest_context(begun.count) < 1048576
     assert found.needed(begun.max_model_len) == begun.count - 1
-    assert start(found, 3 * found.nbytes).failure.code == "one request"
+    assert start(found, 3 * found.nbytes).failure.kind == "one request"

@@ -107,7 +107,7 @@ def test_every_priced_change_typed_in_gives_what_it_promised(
     begun = begin(plan(release, gpu, **flags), given)
     contexts = parse_contexts("32k")
     now = served(begun.start, contexts).requests
-    priced = {(move.name, move.after): move for move in priced_moves(begun, given, contexts)}
+    priced = {(move.knob, move.after): move for move in priced_moves(begun, given, contexts)}
     assert priced
     for move in moves(begun.plan, begun.start):
         found = priced.get((move.name, move.after))
@@ -117,7 +117,7 @@ def test_every_priced_change_typed_in_gives_what_it_promised(
         try:
             again: Plan = kv.plan(typed, engine=f"vllm-{release}", gpu=gpu)
         except KvplanError as error:
-            assert found.refusal == str(error)
+            assert found.failure == str(error)
             continue
         then = begin(again, given, begun.plan)
         assert found.requests == served(then.start, contexts).requests - now
@@ -126,11 +126,11 @@ def test_every_priced_change_typed_in_gives_what_it_promised(
 
 def test_a_printed_memory_prices_no_knob_that_moves_it() -> None:
     begun = begin(plan(max_model_len=131072), MEASURED)
-    names = {move.name for move in priced_moves(begun, MEASURED, parse_contexts("32k"))}
+    names = {move.knob for move in priced_moves(begun, MEASURED, parse_contexts("32k"))}
     assert "--gpu-memory-utilization" in names
     assert not names & {"--tensor-parallel-size", "--enforce-eager"}
     estimated = begin(plan(max_model_len=131072), MemoryGiven())
-    names = {move.name for move in priced_moves(estimated, MemoryGiven(), parse_contexts("32k"))}
+    names = {move.knob for move in priced_moves(estimated, MemoryGiven(), parse_contexts("32k"))}
     assert {"--tensor-parallel-size", "--enforce-eager"} <= names
 
 
@@ -144,7 +144,7 @@ def test_a_printed_memory_prices_no_knob_that_moves_it() -> None:
 )
 def test_every_remedy_lets_it_start(flags: dict[str, object], given: MemoryGiven, code: str) -> None:
     begun = begin(plan(**flags), given)
-    assert begun.start.failure is not None and begun.start.failure.code == code
+    assert begun.start.failure is not None and begun.start.failure.kind == code
     named = {(remedy.name, remedy.after) for remedy in remedies(begun, given)}
     assert named
     for move in moves(begun.plan, begun.start):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.sglang.answers.host_shown import HostShown, show_host
 from glm_kvplan.engines.sglang.answers.map_shown import MapShown, show_map
@@ -19,12 +20,14 @@ from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs
 from glm_kvplan.engines.sglang.sizing.remedies import Remedy
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.engines.sglang.sizing.transients import Transient, Transients
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
+from glm_kvplan.workload import Demand
 
 
 class LimitsShown(NamedTuple):
@@ -63,6 +66,16 @@ class FailureShown(NamedTuple):
     missing_bytes: int
 
 
+class MixShown(NamedTuple):
+    """Requests of a mix of contexts at once, in the whole deployment; `limit` is what ends them."""
+
+    contexts: str
+    requests: int
+    low: int
+    high: int
+    limit: str
+
+
 class SolveAnswer(NamedTuple):
     """Where the engine refuses, `failure` is set, `limits`, `memory_map`, `needs` and `headroom` are None, and the
     sizes stop at the failing step.
@@ -87,7 +100,13 @@ class SolveAnswer(NamedTuple):
     host: HostShown | None
     decode_overrun: OverrunShown | None
     prices: tuple[Price, ...] | None
+    served: MixShown | None
     warnings: tuple[Text, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether it starts, and the host holds its pools."""
+        return self.failure is None and (self.host is None or self.host.holds)
 
 
 def answer_solve(
@@ -96,15 +115,20 @@ def answer_solve(
     prompt_tokens: int | None = None,
     host_given: HostGiven = UNKNOWN_HOST,
     *,
+    mix: Contexts | None = None,
     with_prices: bool = False,
 ) -> SolveAnswer:
-    """Start `plan` with this memory; see `start.boot`. `with_prices`: the price list too, where it starts."""
+    """Start `plan` with this memory; see `start.boot`. `mix` are contexts to count requests of; `with_prices`: the
+    price list too, where it starts.
+    """
     found = boot(plan, given, prompt_tokens, host_given)
     priced = tuple(prices(Server(plan, given))) if with_prices and found.failure is None else None
-    return show_start(plan, found, priced)
+    return show_start(plan, found, priced, mix)
 
 
-def show_start(plan: Plan, found: Boot, priced: tuple[Price, ...] | None = None) -> SolveAnswer:
+def show_start(
+    plan: Plan, found: Boot, priced: tuple[Price, ...] | None = None, mix: Contexts | None = None
+) -> SolveAnswer:
     """The answer of a start that is known already."""
     solution, overrun = found.solution, None
     if found.failure is None:
@@ -130,12 +154,26 @@ def show_start(plan: Plan, found: Boot, priced: tuple[Price, ...] | None = None)
         host=show_host(found.host, certainty),
         decode_overrun=overrun,
         prices=priced,
+        served=None if mix is None or found.failure is not None else _served(plan, found, mix),
         warnings=(
             *found.weight_notes,
             *overrun_warnings(overrun),
             *(hazard.message for hazard in (() if found.host is None else found.host.hazards)),
         ),
     )
+
+
+def _served(plan: Plan, found: Boot, mix: Contexts) -> MixShown:
+    """As many requests as the pools hold, by them and at the ends of what they may be."""
+
+    def of(sizes: PoolSizes) -> Served:
+        workers = plan.deployment.attn_dp_size * plan.deployment.replicas
+        return served(Demand(mix, sizes.running_requests * workers), plan.deployment, sizes)
+
+    low, high = (0 if end is None else of(end).requests for end in found.span)
+    now = of(found.solution.sizes)
+    limit = "running requests" if now.limit == "concurrency" else now.limit
+    return MixShown(mix.text, now.requests, low, high, limit)
 
 
 def _failure(failure: SizingError) -> FailureShown:

@@ -5,7 +5,7 @@ from math import isfinite
 
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_shown import map_stack
-from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
+from glm_kvplan.engines.sglang.answers.solve_answer import MixShown, SolveAnswer
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.memory.budget_words import memory_line
@@ -30,6 +30,8 @@ def _sections(answer: SolveAnswer) -> Iterator[Section]:
     assert answer.memory_map is not None and answer.headroom is not None
     yield Section("sizes", tuple(_sizes(answer)), say("What the engine sizes"), quiet=True)
     yield Section("limits", tuple(_limits(answer)), say("What binds"), quiet=True)
+    if answer.served is not None:
+        yield Section("served", (_served(answer.served, answer.certainty),), say("Requests at once"), quiet=True)
     map_title = say("One rank's memory, to scale")
     yield Section("map", (map_stack(answer.memory_map, unsure(answer)),), map_title, quiet=True)
     verdict = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
@@ -100,6 +102,14 @@ def _limit_line(template: str, found: tuple[Limit, ...], estimated: bool) -> Sai
     value = f"~{three_digits(found[1].value)}" if estimated else whole(found[1].value)
     template += "; next {next} at {value}"
     return say(template, name=say(found[0].name), text=found[0].text, next=say(found[1].name), value=value)
+
+
+def _served(mix: MixShown, certainty: str) -> Line:
+    requests = whole(mix.requests)
+    if certainty == "estimated" and mix.low != mix.high:
+        requests = f"~{three_digits(mix.requests)} ({three_digits(mix.low)} to {three_digits(mix.high)})"
+    template = "requests of {contexts} tokens at once: {requests}, ended by {limit}"
+    return Line(say(template, contexts=mix.contexts, requests=requests, limit=say(mix.limit)))
 
 
 def _refusal(answer: SolveAnswer) -> Iterator[Line]:

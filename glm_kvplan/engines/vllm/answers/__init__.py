@@ -1,0 +1,1 @@
+"""What each command answers for this engine, whole, and the page that shows it."""

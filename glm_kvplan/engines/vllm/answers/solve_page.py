@@ -1,0 +1,240 @@
+"""The page of `kvplan solve`: the line vLLM prints and beside it what the blocks hold."""
+
+from collections.abc import Iterator
+
+from glm_kvplan.engines.vllm.answers.solve_answer import ServedShown, SolveAnswer
+from glm_kvplan.engines.vllm.priced_moves import PricedMove
+from glm_kvplan.show.format import count, decimal, gib, three_digits, whole
+from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.said import Said, Text, say
+from glm_kvplan.units import GIB
+
+_HOLDS = {"tokens": "rows and index keys", "states": "KDA state", "tail": "tail"}
+_HOW = {
+    "given": "{size} GiB a GPU for blocks, as --kv-cache-memory-bytes says",
+    "measured": "{size} GiB a GPU for blocks, as the boot log prints",
+    "estimated": "{size} GiB a GPU for blocks (estimated, {low} to {high})",
+}
+
+
+def solve_page(answer: SolveAnswer) -> Page:
+    lead = (Line(answer.head.layout, "muted"), Line(_memory_line(answer)))
+    return Page(answer.head.title, lead, tuple(_sections(answer)), answer.warnings, answer.head.notes)
+
+
+def _sections(answer: SolveAnswer) -> Iterator[Section]:
+    if answer.failure is not None:
+        yield Section("refusal", tuple(_refusal(answer)), say("Refused"), quiet=True)
+    else:
+        yield Section("printed", tuple(_printed(answer)), say("What vLLM prints, and what it means"), quiet=True)
+        yield Section("served", (_served_table(answer),), say("Requests at once"), quiet=True)
+    yield Section("request", tuple(_request(answer)), say("One request"), quiet=True)
+    yield Section("blocks", tuple(_blocks(answer)), say("One block"), quiet=True)
+    if answer.memory.how == "estimated":
+        yield Section("memory", (_memory_table(answer),), say("The memory that is left for blocks"), quiet=True)
+    if answer.prices is not None:
+        yield _prices(answer, answer.prices)
+
+
+def _memory_line(answer: SolveAnswer) -> Said:
+    memory = answer.memory
+    if memory.how != "estimated":
+        return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.2f}")
+    low, high = (f"{end / GIB:.1f}" for end in (memory.low_bytes, memory.high_bytes))
+    return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.1f}", low=low, high=high)
+
+
+def _about(answer: SolveAnswer, value: int, ends: tuple[int, int]) -> str:
+    """A count, with `~` and three digits where an estimate of the memory moves it."""
+    exact = answer.certainty != "estimated" or ends == (value, value)
+    return whole(value) if exact else f"~{three_digits(value)}"
+
+
+def _between(ends: tuple[int, int]) -> Text:
+    low, high = ends
+    return "" if low == high else say("{low} to {high}", low=three_digits(low), high=three_digits(high))
+
+
+def _printed(answer: SolveAnswer) -> Iterator[Line]:
+    printed = answer.printed
+    ends = (printed.low_cache_tokens, printed.high_cache_tokens)
+    line = printed.line
+    if answer.certainty == "estimated" and ends != (printed.cache_tokens, printed.cache_tokens):
+        line = (
+            f"GPU KV cache size: {_about(answer, printed.cache_tokens, ends)} tokens, Maximum concurrency for "
+            f"{whole(printed.max_model_len)} tokens per request: ~{printed.concurrency:.1f}x"
+        )
+    yield Line(say("vLLM prints: {line}", line=line), "strong")
+    yield Line(
+        say(
+            "that is {blocks} blocks over the {needed} of one request of {length} tokens, in tokens; not a capacity",
+            blocks=_about(answer, answer.num_blocks, answer.span),
+            needed=_longest_row(answer).blocks,
+            length=whole(printed.max_model_len),
+        )
+    )
+    if answer.memory.how == "measured" and answer.span[0] != answer.span[1]:
+        low, high = (whole(end) for end in answer.span)
+        yield Line(say("a log prints two decimals of the memory: {low} to {high} blocks", low=low, high=high), "muted")
+    longest = _about(answer, answer.longest_context, answer.longest_context_span)
+    if answer.tokens_of_all_blocks > answer.longest_context:
+        yield Line(say("one request can have {tokens} tokens: --max-model-len ends it, not the blocks", tokens=longest))
+    else:
+        yield Line(say("one request can have {tokens} tokens: then the blocks end", tokens=longest))
+
+
+def _longest_row(answer: SolveAnswer) -> ServedShown:
+    return next(row for row in answer.served if row.longest == max(answer.printed.max_model_len, 1))
+
+
+def _served_table(answer: SolveAnswer) -> Table:
+    columns = (
+        Column(say("context")),
+        Column(say("blocks"), "count"),
+        Column(say("a request"), "decimal"),
+        Column(say("unused"), "share", 2),
+        Column(say("at once"), "count"),
+        Column(say("between"), "text", 1),
+        Column(say("their tokens"), "count"),
+        Column(say("ended by")),
+    )
+    rows = []
+    for row in answer.served:
+        moved = row.low != row.high
+        rows.append(
+            Row(
+                (
+                    row.contexts,
+                    row.blocks,
+                    row.nbytes,
+                    row.unused_share,
+                    Cell(row.requests, "strong", moved and answer.certainty == "estimated"),
+                    Cell(_between((row.low, row.high)), "muted"),
+                    Cell(row.tokens, "", moved and answer.certainty == "estimated"),
+                    say(row.limit),
+                )
+            )
+        )
+    return Table(columns, tuple(rows), say("requests of the whole deployment that run at once"))
+
+
+def _request(answer: SolveAnswer) -> Iterator[Line]:
+    one = answer.request
+    yield Line(
+        say(
+            "before its first token a request holds {blocks}: {size} a GPU, what {tokens} would take",
+            blocks=count(one.fixed.blocks, "block"),
+            size=decimal(one.fixed.nbytes),
+            tokens=count(one.fixed.tokens, "token"),
+        )
+    )
+    yield Line(
+        say(
+            "  {states} in each of {groups}, and one block of the tail",
+            states=count(one.states, "state"),
+            groups=count(one.state_groups, "state group"),
+        ),
+        "muted",
+    )
+
+
+def _blocks(answer: SolveAnswer) -> Iterator[Line | Table]:
+    block = answer.block
+    yield Line(
+        say(
+            "a block takes {size} bytes a GPU and holds {tokens} tokens ({price} bytes a token): {reason}",
+            size=whole(block.nbytes),
+            tokens=whole(block.tokens),
+            price=whole(block.token_bytes),
+            reason=block.reason,
+        )
+    )
+    columns = (
+        Column(say("a block of")),
+        Column(say("groups"), "count", 1),
+        Column(say("layers"), "count", 2),
+        Column(say("used"), "bytes"),
+        Column(say("padding"), "bytes"),
+        Column(say("left over"), "bytes"),
+        Column(say("unused"), "share"),
+    )
+    yield Table(
+        columns,
+        tuple(
+            Row(
+                (
+                    say(_HOLDS[use.holds]),
+                    use.groups,
+                    use.layers,
+                    use.used_bytes,
+                    use.padding_bytes,
+                    use.rest_bytes,
+                    use.unused_share,
+                )
+            )
+            for use in block.uses
+        ),
+    )
+
+
+def _memory_table(answer: SolveAnswer) -> Table:
+    columns = (Column(say("memory of one GPU")), Column(say("GiB"), "gib_change"), Column(say("error")))
+    rows = [Row((say(part.name), int(part.gib * GIB), _error(part.error_gib))) for part in answer.memory.parts]
+    ends = say("{low} to {high}", low=gib(answer.memory.low_bytes), high=gib(answer.memory.high_bytes))
+    rows.append(Row((say("for blocks"), Cell(answer.memory.nbytes, estimated=True, kind="gib"), ends), "strong"))
+    return Table(columns, tuple(rows))
+
+
+def _error(error: float) -> str:
+    return f"+-{error:.1f}" if error else ""
+
+
+def _refusal(answer: SolveAnswer) -> Iterator[Line]:
+    failure = answer.failure
+    assert failure is not None
+    source = f" ({failure.source})" if failure.source else ""
+    yield Line(say("vLLM refuses to start: {reason}", reason=failure.reason + source), "bad")
+    if not answer.remedies:
+        yield Line(say("no flag lets it start, nor two"))
+        return
+    single = answer.remedies[0].beside is None
+    yield Line(say("each of these alone lets it start:" if single else "no single flag lets it start; two do:"))
+    for remedy in answer.remedies:
+        beside = "" if remedy.beside is None else f" {remedy.beside[0]} {remedy.beside[1]}"
+        yield Line(f"  {remedy.name} {remedy.after}{beside}")
+
+
+def _prices(answer: SolveAnswer, priced: tuple[PricedMove, ...]) -> Section:
+    blocks: list[Line | Table] = []
+    if answer.certainty == "estimated":
+        blocks.append(Line(say("~ from the middle of the estimate"), "muted"))
+    columns = (
+        Column(say("knob")),
+        Column(say("from → to")),
+        Column(say("requests"), "change"),
+        Column(say("longest context"), "change"),
+        Column(say("fixed a request"), "binary_change"),
+        Column(say("GPUs"), "change"),
+    )
+    rows = tuple(_price_row(price, answer.certainty == "estimated") for price in priced)
+    title = say(
+        "prices: each knob one step on, resolved and started anew; requests of {contexts} tokens at once",
+        contexts=answer.priced_contexts,
+    )
+    return Section("prices", (*blocks, Table(columns, rows)), title)
+
+
+def _price_row(price: PricedMove, estimated: bool) -> Row:
+    moved = Cell(say("{before} → {after}", before=price.before, after=price.after), "muted")
+    if price.failure is not None:
+        return Row((price.knob, moved, Cell(say("refused: {reason}", reason=price.failure), "bad"), None, None, None))
+    return Row(
+        (
+            price.knob,
+            moved,
+            Cell(price.requests, estimated=estimated),
+            Cell(price.longest_context, estimated=estimated),
+            price.fixed_bytes,
+            price.gpus,
+        )
+    )
