@@ -129,6 +129,8 @@ AXES = {
     "disaggregation_mode": ("null", "prefill", "decode"),
     "disaggregation_decode_extra_slots": ("none", "40"),
     "attention_backend": ("none", "aiter"),
+    "enable_hierarchical_cache": ("on", "off"),
+    "hicache_size": ("none", "50"),
     "quantization": ("none", "modelopt_fp4"),
     "checkpoint": ("fp8", "nvfp4", "none"),
     "pre_gib": ("none", "100"),

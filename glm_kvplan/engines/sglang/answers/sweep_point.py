@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 from glm_kvplan.engines.sglang.components import request_bytes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
-from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.headroom import judge
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, served
 from glm_kvplan.engines.sglang.sizing.server import Server
@@ -27,7 +26,7 @@ def size_point(plan: Plan, given: MemoryGiven, prompt_tokens: int | None) -> Poi
     """
     server = Server(plan, given)
     if server.failed is not None:
-        raise refusal(server.failed)
+        raise server.refusal()
     deployment, solution, budget, usable = server.deployment, server.solution, server.budget, server.usable
     needs = server.needs(prompt_tokens)
     verdict, _ = judge(usable, needs)

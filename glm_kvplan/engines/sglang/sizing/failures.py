@@ -23,8 +23,8 @@ FailureKind = Literal[
 class SizingError(RefusedError):
     """The engine refuses to start because its pools do not come out.
 
-    `missing_bytes` is how many more bytes of one rank the failing step wanted; 0 where memory is not what is missing
-    (a cap of requests or tokens is). `solution` holds every number up to the failing step.
+    `missing_bytes` is how many more bytes free on a rank would do; 0 where memory is not what is missing (a cap of
+    requests or tokens is). `solution` holds every number up to the failing step.
     """
 
     def __init__(
@@ -41,11 +41,16 @@ class SizingError(RefusedError):
         self.solution = solution
 
 
-def refusal(solution: "Solution") -> SizingError:
-    """The error of a solution that failed."""
+def refusal(solution: "Solution", missing_bytes: int | None = None) -> SizingError:
+    """The error of a solution that failed. `missing_bytes`: memory with which it would not; None: what the step lacks.
+
+    Where the step lacks no memory, none is said to be missing.
+    """
     assert solution.failure is not None
     explain, source = _EXPLAINED[solution.failure]
     reason, missing = explain(solution)
+    if missing and missing_bytes is not None:
+        missing = missing_bytes
     if missing:
         reason = f"{reason}; {missing / GIB:.3g} GiB short"
     return SizingError(solution.failure, reason, source, missing, solution)

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.moves import MOVES, Turn
-from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.server import Server
 
 
@@ -29,7 +28,7 @@ def prices(server: Server) -> list[Price]:
     Raises SizingError where the server itself does not start.
     """
     if server.failed is not None:
-        raise refusal(server.failed)
+        raise server.refusal()
     turns = ((move, move.unit(server)) for move in MOVES)
     priced = (_price(server, turn.name or move.name, turn) for move, turn in turns if turn is not None)
     return [price for price in priced if price is not None]

@@ -2,11 +2,9 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.bisection import least
 from glm_kvplan.engines.sglang.moves import MOVES, Wish, lacking_to_start, nearest, typed
 from glm_kvplan.engines.sglang.sizing.server import Server
 
-MOST_MIB = 1 << 21  # 2 TiB
 ANEW = " (its memory estimated)"
 
 
@@ -41,14 +39,9 @@ def remedies(server: Server) -> list[Remedy]:
 
 def _more_memory(server: Server) -> list[Remedy]:
     """More memory left by the weights: smaller weights, or a card with less used."""
-    available_gib = server.budget.available_gib
-
-    def starts(mib: int) -> bool:
-        return server.sized_with(available_gib + mib / 1024).failure is None
-
-    if not starts(MOST_MIB):
+    more_gib = server.missing_gib
+    if more_gib is None:
         return []
-    more_gib = least(starts, 0, MOST_MIB) / 1024
-    value = available_gib + more_gib
+    value = server.budget.available_gib + more_gib
     text = f"{more_gib:.2f} GiB more left free by the weights, {value:.2f} GiB in all"
     return [Remedy("available_gib", value, text)]

@@ -7,13 +7,16 @@ other flags: everything is resolved anew and sized again.
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from glm_kvplan.bisection import least
 from glm_kvplan.engines.sglang.components import allocated_bytes
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
+from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
-from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages
+from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, stage_costs
+from glm_kvplan.engines.sglang.sizing.solver import Solution, size_stages, tightest
 from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
 from glm_kvplan.engines.sglang.weight_placement import after_load, placement
 from glm_kvplan.errors import KvplanError
@@ -24,6 +27,8 @@ from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB
+
+MOST_MIB = 1 << 21  # 2 TiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +89,14 @@ class Server:
 
         Raises SizingError for a strategy the engine refuses, InputError as `budget`.
         """
-        budget = self.budget
-        return attempt_stages(self.plan, budget.pre_gib, budget.available_gib)
+        return self._sized(self.budget.available_gib)
+
+    @cached_property
+    def _costs(self) -> list[Costs]:
+        return stage_costs(self.plan)
+
+    def _sized(self, available_gib: float) -> tuple[Solution, ...]:
+        return size_stages(self._costs, self.budget.pre_gib, available_gib)
 
     @property
     def failed(self) -> Solution | None:
@@ -108,7 +119,23 @@ class Server:
 
     def sized_with(self, available_gib: float) -> Solution:
         """What the engine would size with other memory after the load; the stage with the fewest tokens decides."""
-        return attempt(self.plan, self.budget.pre_gib, max(0.0, available_gib))
+        return tightest(self._sized(max(0.0, available_gib)))
+
+    @property
+    def missing_gib(self) -> float | None:
+        """GiB more left free after the load with which the engine would start, in MiB; None: no memory would do."""
+        available_gib = self.budget.available_gib
+
+        def starts(mib: int) -> bool:
+            return self.sized_with(available_gib + mib / 1024).failure is None
+
+        return least(starts, 0, MOST_MIB) / 1024 if starts(MOST_MIB) else None
+
+    def refusal(self) -> SizingError:
+        """The error of a server that does not start, with the memory that is missing, all of it."""
+        assert self.failed is not None
+        missing = self.missing_gib
+        return refusal(self.failed, 0 if missing is None else int(missing * GIB))
 
     @cached_property
     def host_plans(self) -> tuple[HostPlan, ...]:

@@ -3,6 +3,7 @@
 Every float operation is the engine's, in its order: the aim is its integers, not close ones.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -156,15 +157,21 @@ def attempt(of: Resolved, pre_gib: float, available_gib: float) -> Solution:
     A refusal by memory is told by the solution's `failure` (`failures.refusal` makes it an error). Raises SizingError
     for a strategy the engine refuses, InputError for values that cannot be.
     """
-    return min(
-        attempt_stages(of, pre_gib, available_gib),
-        key=lambda solution: (solution.failure is None, solution.token_capacity),
-    )
+    return tightest(attempt_stages(of, pre_gib, available_gib))
+
+
+def tightest(solutions: Sequence[Solution]) -> Solution:
+    """The solution of the stage that decides: of one that fails, else of the one with the fewest tokens."""
+    return min(solutions, key=lambda solution: (solution.failure is None, solution.token_capacity))
 
 
 def attempt_stages(of: Resolved, pre_gib: float, available_gib: float) -> tuple[Solution, ...]:
     """Each pipeline stage's solution, all with the least token pool; refusals are told by `failure`."""
-    priced = stage_costs(of)
+    return size_stages(stage_costs(of), pre_gib, available_gib)
+
+
+def size_stages(priced: Sequence[Costs], pre_gib: float, available_gib: float) -> tuple[Solution, ...]:
+    """Each pipeline stage's solution from its costs. See `attempt_stages`."""
     if len(priced) == 1:
         return (size(priced[0], pre_gib, available_gib),)
     sized = size_together(tuple(dict.fromkeys(priced)), pre_gib, available_gib)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits, limits
-from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
+from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.engines.sglang.sizing.headroom import Headroom, headroom
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostAnswer, HostGiven, host_answer, level
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, memory_map
@@ -62,7 +62,7 @@ def boot(
     span = _span(server)
     if server.failed is not None:
         failed, found = server.solutions.index(server.failed), tuple(remedies(server))
-        failure = refusal(server.failed)
+        failure = server.refusal()
         return Boot(
             budget, server.weights, stages, server.solutions, failed, None, None, None, None, failure, found, span
         )

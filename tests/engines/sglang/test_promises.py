@@ -1,0 +1,111 @@
+"""What a remedy, a price or advice promises, typed in as flags from nothing: it comes out so, on any server."""
+
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from glm_kvplan.contexts import Contexts
+from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.sizing.advice import advise
+from glm_kvplan.engines.sglang.sizing.prices import prices
+from glm_kvplan.engines.sglang.sizing.remedies import remedies
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.split import default_split
+from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.memory.gpu import known_gpus
+
+CARDS = st.sampled_from(sorted(known_gpus()))
+RELEASES = st.sampled_from(("0.5.20", "0.5.21", "0.5.22", "0.5.23"))
+FLAGS = st.fixed_dictionaries(
+    {"tp_size": st.sampled_from((2, 4, 8))},
+    optional={
+        "attention_backend": st.just("aiter"),
+        "mem_fraction_static": st.sampled_from((0.3, 0.7, 0.8725, 0.95)),
+        "speculative_algorithm": st.just("EAGLE"),
+        "max_running_requests": st.sampled_from((1, 40, 300)),
+        "max_mamba_cache_size": st.sampled_from((3, 100, 3000)),
+        "max_total_tokens": st.sampled_from((50, 100_000)),
+        "mamba_full_memory_ratio": st.sampled_from((0.01, 0.4, 30.0)),
+        "chunked_prefill_size": st.sampled_from((-1, 2048, 32768)),
+        "disable_radix_cache": st.just(True),
+        "disaggregation_mode": st.sampled_from(("prefill", "decode")),
+        "enable_hierarchical_cache": st.just(True),
+        "pp_size": st.just(2),
+    },
+)
+GROUPS = st.sampled_from(({}, {}, {"dp_size": 2, "enable_dp_attention": True}))
+READ = st.sampled_from((None, None, 0.1, 0.25, 0.6))  # what the load leaves of the memory before it
+
+
+@st.composite
+def servers(draw: st.DrawFn) -> Server:
+    flags: dict[str, Any] = {**draw(FLAGS), **draw(GROUPS)}
+    card = draw(CARDS)
+    try:
+        made = plan(flags, gpu=card, engine=draw(RELEASES), environment={"SGLANG_USE_AITER": "1"})
+        server = Server(made, MemoryGiven())
+        share, before = draw(READ), server.plan.gpu.memory_mib / 1024 - 3
+        if share is not None:
+            server = Server(made, MemoryGiven(round(before, 2), round(before * share, 2)))
+        assert server.solutions and server.budget
+    except KvplanError:
+        assume(False)
+    return server
+
+
+def typed(server: Server, flags: dict[str, Any], estimated: bool) -> Server:
+    """The server that one gets by typing it: what was read of other weights is left out."""
+    all_flags = {name: value for name, value in {**server.plan.flags, **flags}.items() if value is not None}
+    made = plan(all_flags, gpu=server.plan.gpu.name, engine=server.plan.profile, environment=server.plan.environment)
+    given = server.given
+    if estimated:
+        same_load = (server.deployment.world_size == 1) == (made.deployment.world_size == 1)
+        given = MemoryGiven(given.pre_gib if same_load else None)
+    return Server(made, given)
+
+
+@settings(max_examples=60)
+@given(servers())
+def test_remedies_start_the_engine_and_prices_are_what_it_answers(server: Server) -> None:
+    if not server.starts:
+        found = remedies(server)
+        failure = server.refusal()
+        for remedy in found:
+            if remedy.flag == "available_gib":
+                more_gib = float(remedy.value) - server.budget.available_gib
+                assert server.with_more(more_gib).starts
+                assert failure.missing_bytes in (0, int(more_gib * 2**30 + 0.5))  # one amount on one screen
+            else:
+                assert typed(server, remedy.flags, remedy.estimated).starts, remedy
+        return
+    for price in prices(server):
+        other = typed(server, price.flags, price.estimated)
+        if price.failure is not None:
+            assert other.failed is not None and other.failed.failure == price.failure
+            continue
+        assert other.sizes.tokens - server.sizes.tokens == price.tokens, price
+        assert other.sizes.state_slots - server.sizes.state_slots == price.slots, price
+        assert other.sizes.running_requests - server.sizes.running_requests == price.requests, price
+        assert other.free - server.free == price.free_bytes, price
+
+
+@settings(max_examples=40)
+@given(servers(), st.sampled_from((1000, 32_768, 500_000)), st.sampled_from((1, 30, 400)))
+def test_advice_is_what_its_flags_serve(server: Server, context: int, concurrency: int) -> None:
+    demand = Demand(Contexts((context,), (1,)), concurrency)
+    try:
+        advice = advise(server, demand, nearest=2)
+    except InputError:
+        return  # no pool serves it
+    assert advice.served.requests >= default_split(server, demand).requests
+    if advice.flags:
+        other = typed(server, advice.flags, False)
+        assert advice.solution is not None and other.sizes == advice.solution.sizes
+        assert served(demand, other.deployment, other.sizes).requests == advice.served.requests
+        assert other.usable == advice.room.free
+    for layout in advice.layouts:
+        wider = typed(server, layout.changes, layout.estimated)
+        assert advise(wider, demand, keep_fraction=True, nearest=0).holds, layout
