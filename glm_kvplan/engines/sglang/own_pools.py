@@ -95,6 +95,8 @@ class EnginePools:
         )
         self._pools.append(allocator)
         self._tensors["token_allocator.free_pages"] = [allocator.free_pages]
+        if pool_units.hosts_draft(self.rank):
+            raise InputError("--with sglang builds no pools of a draft model of its own; leave --with out")
         if pool_units.draft_layers(self.rank):
             draft = self._draft_pool(torch, requests)
             self._pools.append(draft)
@@ -165,13 +167,19 @@ class EnginePools:
             "enable_overlap_schedule": not deployment.disable_overlap_schedule,
             "start_layer": stage.start,
             "enable_linear_replayssm_spec": pool_units.replay_ring(self.rank),
+            "linear_replayssm_cache_len": deployment.linear_replayssm_cache_len,
         }
         if pool_units.decode_pool(deployment):
             pool = _import("sglang.srt.disaggregation.decode").HybridMambaDecodeReqToTokenPool
             return pool(pre_alloc_size=pool_units.prealloc_requests(deployment), **common)
         pool = _import("sglang.srt.mem_cache.memory_pool").HybridReqToTokenPool
         lazy = deployment.mamba_radix_cache_strategy == "extra_buffer_lazy" and deployment.extra_buffer
-        return pool(mamba_spec_state_size=self.sizes.running_requests, enable_mamba_extra_buffer_lazy=lazy, **common)
+        return pool(
+            mamba_spec_state_size=self.sizes.running_requests,
+            enable_mamba_extra_buffer_lazy=lazy,
+            enable_linear_replayssm=pool_units.decode_ring(deployment),
+            **common,
+        )
 
     def _cache_arguments(self, torch: Any, requests: Any) -> dict[str, Any]:
         geometry, deployment, _, _ = self.rank
@@ -229,6 +237,7 @@ def _request_tensors(requests: Any) -> dict[str, list[Any]]:
     optional = {
         "req_index_to_mamba_ping_pong_track_buffer_mapping": requests,
         "intermediate_ssm": state,
+        "replayssm_write_pos": requests.mamba_pool,
         **dict.fromkeys(("replayssm_d", "replayssm_k", "replayssm_g"), state),
         **dict.fromkeys(("replayssm_rawv", "replayssm_rawk", "replayssm_beta"), state),
     }
