@@ -4,13 +4,12 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Lengths, read_demand
-from glm_kvplan.engines.sglang.sizing.advice import advise as make_advice
-from glm_kvplan.engines.sglang.sizing.advice import served_within
-from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.engine import answering
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -39,24 +38,7 @@ def advise(
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
-    demand = read_demand(plan, context, concurrency, checkpoints)
-    server = Server(plan, given)
-    budget, weights = server.budget, server.weights
-    answer = make_advice(
-        server,
-        demand,
-        state_dtype=state_dtype,
-        keep_fraction="mem_fraction_static" in plan.flags,
-    )
-    span = served_within(server, demand, answer, budget.error_gib)
-    notes = () if weights is None else weights.notes
-    if json:
-        from glm_kvplan.show.advise_json import document
-        from glm_kvplan.show.json_text import print_json
-
-        print_json(document(plan, demand, answer, budget, span, notes))
-    else:
-        from glm_kvplan.show.advise_text import render
-
-        render(plan, demand, answer, budget, span, notes)
+    made = answering(plan, "advise")
+    answer = made.answer(plan, read_demand(plan, context, concurrency, checkpoints), given, state_dtype)
+    print_answer("advise", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json
-from glm_kvplan.engines.sglang.profile import installed_release, load_profile, releases
+from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError
 
 
@@ -22,34 +23,15 @@ def engines(
     """
     if context.obj["launch"] is not None:
         raise InputError("kvplan engines reads no launch command; name two engines to compare, or none")
+    from glm_kvplan.engines.sglang.answers.engines_answer import answer_engines, comparison_page, engines_page
+
     if not compared:
-        _list(json)
+        known = answer_engines()
+        print_answer("engines", known, lambda: engines_page(known), json)
         return
     if len(compared) != 2:
         raise InputError("name two engines to compare, such as: kvplan engines 0.5.21 0.5.22")
-    from glm_kvplan.answers.diff.engines import compare_engines
+    from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 
-    comparison = compare_engines(load_profile(compared[0]), load_profile(compared[1]))
-    if json:
-        from glm_kvplan.show.engines_json import document
-        from glm_kvplan.show.json_text import print_json
-
-        print_json(document(comparison))
-    else:
-        from glm_kvplan.show.engines_text import render
-
-        render(comparison)
-
-
-def _list(json: bool) -> None:
-    installed = installed_release()
-    profiles = [load_profile(release) for release in releases()]
-    if json:
-        from glm_kvplan.show.engines_json import list_document
-        from glm_kvplan.show.json_text import print_json
-
-        print_json(list_document(profiles, installed))
-        return
-    from glm_kvplan.show.engines_text import render_list
-
-    render_list(profiles, installed)
+    found = compare_engines(load_profile(compared[0]), load_profile(compared[1]))
+    print_answer("engines-diff", found, lambda: comparison_page(found), json)

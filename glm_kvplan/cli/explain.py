@@ -4,11 +4,15 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.answers.explain import topics
-from glm_kvplan.answers.explain.location_topic import places
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
+from glm_kvplan.engines.engine import answering, assumed_engine, engine_answering
+
+
+def _topics() -> list[str]:
+    return [*engine_answering(assumed_engine(), "explain").answer(None, None, None).topics]
 
 
 @takes(*DEPLOYMENT)
@@ -16,9 +20,7 @@ def explain(
     ctx: typer.Context,
     topic: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[TOPIC]", help="One of the topics; none lists them.", autocompletion=lambda: [*topics.TITLES]
-        ),
+        typer.Argument(metavar="[TOPIC]", help="One of the topics; none lists them.", autocompletion=_topics),
     ] = None,
     context: Context = None,
     concurrency: Concurrency = None,
@@ -29,25 +31,6 @@ def explain(
     Example: kvplan explain where --enable-hierarchical-cache
     """
     plan = plan_of(ctx)
-    if topic is not None:
-        topics.check_topic(topic)
-    found = topics.ground(plan, read_workload(plan, context, concurrency))
-    if json:
-        from glm_kvplan.show import explain_json
-        from glm_kvplan.show.json_text import print_json
-
-        if topic is None:
-            print_json(explain_json.topics_document(topics.TITLES))
-        elif topic == topics.WHERE:
-            print_json(explain_json.where_document(plan, places(found)))
-        else:
-            print_json(explain_json.document(plan, topic, topics.explain(found, topic)))
-        return
-    from glm_kvplan.show import explain_text
-
-    if topic is None:
-        explain_text.render_topics(topics.TITLES)
-    elif topic == topics.WHERE:
-        explain_text.render_where(plan, places(found))
-    else:
-        explain_text.render(plan, topics.explain(found, topic))
+    made = answering(plan, "explain")
+    answer = made.answer(plan, read_workload(plan, context, concurrency), topic)
+    print_answer("explain", answer, lambda: made.page(answer), json)

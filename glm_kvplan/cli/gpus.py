@@ -2,9 +2,10 @@
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json
 from glm_kvplan.errors import InputError
-from glm_kvplan.memory.gpu import find_gpu, known_gpus
+from glm_kvplan.memory.gpu_list import answer_gpus, gpus_page
 
 
 def gpus(context: typer.Context, json: Json = False) -> None:
@@ -14,13 +15,5 @@ def gpus(context: typer.Context, json: Json = False) -> None:
     """
     if context.obj["launch"] is not None:
         raise InputError("kvplan gpus reads no launch command; leave out -- and what follows it")
-    cards = [find_gpu(name) for name in known_gpus()]
-    if json:
-        from glm_kvplan.show.gpus_json import document
-        from glm_kvplan.show.json_text import print_json
-
-        print_json(document(cards))
-    else:
-        from glm_kvplan.show.gpus_text import render
-
-        render(cards)
+    answer = answer_gpus()
+    print_answer("gpus", answer, lambda: gpus_page(answer), json)

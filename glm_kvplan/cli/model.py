@@ -4,7 +4,9 @@ import sys
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json, Model, Revision
+from glm_kvplan.engines.engine import assumed_engine, engine_answering
 from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.model.loader import load_model
 
@@ -19,12 +21,6 @@ def model(context: typer.Context, model: Model = None, revision: Revision = None
     loaded = load_model(model, revision=revision)
     for warning in loaded.warnings:
         print(f"kvplan: note: {one_line(warning)}", file=sys.stderr)
-    if json:
-        from glm_kvplan.show.json_text import print_json
-        from glm_kvplan.show.model_json import document
-
-        print_json(document(loaded))
-    else:
-        from glm_kvplan.show.model_text import render
-
-        render(loaded)
+    made = engine_answering(assumed_engine(), "model")
+    answer = made.answer(loaded)
+    print_answer("model", answer, lambda: made.page(answer), json)

@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
-from glm_kvplan.engines.sglang.sizing.rank_pools import pools_of
+from glm_kvplan.engines.engine import answering
 
 Context = Annotated[
     str | None,
@@ -36,13 +37,6 @@ def pools(
     Example: kvplan pools --tp-size 4 --max-total-tokens 1000000 --max-mamba-cache-size 200 --max-running-requests 40
     """
     plan = plan_of(ctx)
-    pools = pools_of(plan, read_workload(plan, context, concurrency), pp_rank)
-    if json:
-        from glm_kvplan.show.json_text import print_json
-        from glm_kvplan.show.pools_json import document
-
-        print_json(document(pools))
-    else:
-        from glm_kvplan.show.pools_text import render
-
-        render(pools)
+    made = answering(plan, "pools")
+    answer = made.answer(plan, read_workload(plan, context, concurrency), pp_rank)
+    print_answer("pools", answer, lambda: made.page(answer), json)

@@ -2,8 +2,10 @@
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
+from glm_kvplan.engines.engine import answering
 
 
 @takes(*DEPLOYMENT)
@@ -13,12 +15,6 @@ def resolve(ctx: typer.Context, json: Json = False) -> None:
     Example: kvplan resolve --gpu b200 -- python -m sglang.launch_server --model-path zai-org/GLM-5.3-Flash --tp 4
     """
     plan = plan_of(ctx)
-    if json:
-        from glm_kvplan.show.json_text import print_json
-        from glm_kvplan.show.resolve_json import document
-
-        print_json(document(plan))
-    else:
-        from glm_kvplan.show.resolve_text import render
-
-        render(plan)
+    made = answering(plan, "resolve")
+    answer = made.answer(plan)
+    print_answer("resolve", answer, lambda: made.page(answer), json)

@@ -148,9 +148,9 @@ def sweep(
     for note in (*given.notes, *reading_notes((axis.name for axis in points.axes), memory, given.profile.engine.flags)):
         print(f"kvplan: note: {one_line(note)}", file=sys.stderr)
 
-    from glm_kvplan.show.sweep_progress import progress
+    from glm_kvplan.show.progress import counted
 
-    rows: Iterable[Row] = progress(points, len(points))
+    rows: Iterable[Row] = counted(points, len(points), "points")
     if keep is not None:
         rows = filter(keep, rows)
     if pareto is not None:

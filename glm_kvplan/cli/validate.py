@@ -9,6 +9,7 @@ import typer
 
 from glm_kvplan.allocate.validation import Make, Validation
 from glm_kvplan.allocate.validation import validate as run
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
@@ -71,21 +72,17 @@ def validate(
         raise InputError(f"--report {report}: not a file in a directory that exists")
     pools = pools_of(plan, read_workload(plan, context, concurrency), pp_rank)
     found = _run(pools, device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
+    from glm_kvplan.answers.validate_answer import answer_validate
+    from glm_kvplan.answers.validate_page import validate_page, validate_record
+
+    answer = answer_validate(pools, found)
     if report is not None:
-        from glm_kvplan.show.validate_markdown import markdown
+        from glm_kvplan.show.markdown import markdown
         from glm_kvplan.show.whole_file import destination
 
         with destination(str(report), option="--report") as file:
-            file.write(markdown(pools, found))
-    if json:
-        from glm_kvplan.show.json_text import print_json
-        from glm_kvplan.show.validate_json import document
-
-        print_json(document(pools, found))
-    else:
-        from glm_kvplan.show.validate_text import render
-
-        render(pools, found)
+            file.write(markdown(validate_record(answer)))
+    print_answer("validate", answer, lambda: validate_page(answer), json)
     return 0 if found.ok else 1
 
 
@@ -101,10 +98,10 @@ def _run(
 
         built_by = f"sglang {check_release(pools.rank.profile)}"
         make = partial(EnginePools, pools.rank)
-    from glm_kvplan.show.validate_text import progress_bar
+    from glm_kvplan.show.progress import bytes_bar
 
     try:
-        with progress_bar() as (begin, advance):
+        with bytes_bar("allocating") as (begin, advance):
             return run(
                 pools.build,
                 pools.sizes,

@@ -220,11 +220,16 @@ def _answers(engine: Engine) -> str:
 
 
 def answering(plan: Given, command: str) -> Answering:
-    """How the engine of a plan answers `command`: `answer_<command>` and `<command>_page` of its folder `answers`.
+    """How the engine of a plan answers `command`. Raises InputError for one that it does not answer."""
+    found: Engine = plan.profile.engine
+    return engine_answering(found, command)
+
+
+def engine_answering(engine: Engine, command: str) -> Answering:
+    """How an engine answers `command`: `answer_<command>` and `<command>_page` of its folder `answers`.
 
     Raises InputError for a command that it does not answer.
     """
-    engine = plan.profile.engine
     check_answers(engine, command)
     place = f"{_answers(engine)}.{command}"
     make = getattr(import_module(f"{place}_answer"), f"answer_{command}")

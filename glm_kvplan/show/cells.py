@@ -9,7 +9,8 @@
 | gib, gb | bytes in one unit with two decimals: `1.79 GiB`; `1.79 GB` |
 | gib_change | a change in GiB, without the unit |
 | share | `45%`; a terminal adds a bar |
-| text, code | as it stands |
+| text, code, fixed | as it stands; a terminal never folds what is fixed |
+| note | as it stands; a terminal puts it on a line of its own, under its row |
 
 An estimate has a `~` and three digits, of bytes one decimal of GiB. A text in a column of numbers stays a text.
 """

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from glm_kvplan.answers.diff.changes import Change
 from glm_kvplan.answers.diff.starts import Side
+from glm_kvplan.engines.changes import Change
 from glm_kvplan.show.plan_json import plan_document
 
 

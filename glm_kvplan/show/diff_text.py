@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from glm_kvplan.answers.diff.changes import Change
 from glm_kvplan.answers.diff.starts import Side
+from glm_kvplan.engines.changes import Change
 from glm_kvplan.show.console import console
 from glm_kvplan.show.format import binary
 from glm_kvplan.show.headline import headline, layout

@@ -5,6 +5,7 @@ import re
 from glm_kvplan.show.cells import cell_of, cell_text, numeric
 from glm_kvplan.show.page import Block, Code, Column, Line, Page, Row, Section, Stack, Table
 from glm_kvplan.show.printable import markdown as plain
+from glm_kvplan.show.printable import markdown_code as code
 from glm_kvplan.show.printable import visible
 from glm_kvplan.show.said import ENGLISH, Words, say
 from glm_kvplan.show.text_bars import bar_size, legend
@@ -66,7 +67,8 @@ def _table(table: Table, words: Words) -> list[str]:
 def _cells(row: Row, columns: tuple[Column, ...], words: Words) -> list[str]:
     found = []
     for cell, column in zip(row.cells, columns, strict=False):
-        text = plain(cell_text(cell, column, words))
+        text = cell_text(cell, column, words)
+        text = code(text) if column.kind == "code" and not row.tone else plain(text)
         strong = (cell_of(cell).tone or row.tone) in ("strong", "bad")
         found.append(f"**{text}**" if strong and text else text)
     return found + [""] * (len(columns) - len(found))

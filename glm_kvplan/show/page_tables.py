@@ -1,9 +1,10 @@
 """The sections without a chart: sizes, flags with their reasons, formulas, flags to paste, notes."""
 
 from glm_kvplan.answers.pictures.picture import Picture
+from glm_kvplan.engines.flag_words import flag_lines
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.memory.budget import show_gib
-from glm_kvplan.show.flag_words import flag_lines
 from glm_kvplan.show.format import about, binary, gib, shown, three_digits, whole
 from glm_kvplan.show.report_page import Cell, Section, Table
 from glm_kvplan.show.words import Words
@@ -157,7 +158,7 @@ def paste(seen: Picture, words: Words) -> Section:
     plan, advice = seen.plan, seen.advice
     code = []
     if plan.flags:
-        code.append((words("paste_now"), flag_lines(plan.flags, plan.environment)))
+        code.append((words("paste_now"), flag_lines(FLAG, plan.flags, plan.environment)))
     if advice.solution is not None:
         intro = words(
             "paste_advised",
@@ -167,7 +168,7 @@ def paste(seen: Picture, words: Words) -> Section:
             served=whole(advice.served.requests),
             wanted=whole(seen.demand.concurrency),
         )
-        code.append((intro, flag_lines({**plan.flags, **advice.flags}, plan.environment)))
+        code.append((intro, flag_lines(FLAG, {**plan.flags, **advice.flags}, plan.environment)))
     sentences = () if plan.flags else (words("paste_none"),)
     return Section("paste", words("section_paste"), sentences, code=tuple(code))
 

@@ -1,7 +1,8 @@
 """The answer in a sentence, and what stands around it."""
 
 from glm_kvplan.answers.pictures.picture import Picture
-from glm_kvplan.show.flag_words import flag_word
+from glm_kvplan.engines.flag_words import flag_word
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.show.format import gib, whole
 from glm_kvplan.show.words import Words
 
@@ -118,6 +119,6 @@ def _advice(seen: Picture, words: Words) -> tuple[str, ...]:
         found = [words("advised_more", served=served, wanted=whole(demand.concurrency))]
     if advice.layouts:
         nearest = advice.layouts[0]
-        flags = " ".join(flag_word(name, value) for name, value in nearest.changes.items())
+        flags = " ".join(flag_word(FLAG, name, value) for name, value in nearest.changes.items())
         found.append(words("layout_first", gpus=whole(nearest.gpus), flags=flags))
     return tuple(found)

@@ -44,6 +44,12 @@ def markdown(text: str) -> str:
     return text.replace("@", "@\u200b").replace("&", "&amp;").replace("://", "&#58;//")
 
 
+def markdown_code(text: str) -> str:
+    """A span of code in Markdown, also within a table."""
+    shown = " ".join(visible(text).split()).replace("`", "'").replace("|", "\\|")
+    return f"`{shown}`" if shown else ""
+
+
 def xml(text: str) -> str:
     """For a serializer of XML, HTML or SVG, which escapes the rest; line ends stay."""
     return "\n".join(visible(line) for line in text.split("\n"))

@@ -25,7 +25,8 @@ def page_lines(page: Page, out: Screen, words: Words = ENGLISH) -> list[list[Pie
     for section in page.sections:
         if not section.blocks:
             continue
-        lines.append([])
+        if lines:
+            lines.append([])
         if section.title and not section.quiet:
             lines += _line(Line(section.title, "strong"), out, words)
         for block in section.blocks:

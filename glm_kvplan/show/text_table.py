@@ -9,8 +9,12 @@ from glm_kvplan.show.terminal import Piece, Screen
 from glm_kvplan.show.wrapping import longest_word, pad, width_of, wrap
 
 _BAR = 6  # cells of a share's bar
-_WORD = 32  # a word of a text longer than this may be broken
+# A word longer than this may be broken, of a text and of code (names of flags and tensors); step by step, before rows
+# become lines.
+_WORDS = ((32, 32), (20, 32), (20, 20))
 _GAPS = (2, 1)
+_SLACK = 16  # cells a table must have to spare where it folds for the wider gap
+_NOTE, _INDENT = "note", "    "
 
 
 def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]:
@@ -18,16 +22,19 @@ def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]
     lines: list[list[Piece]] = []
     if table.title:
         lines.append([(terminal(words(table.title)), "strong")])
-    columns = list(range(len(table.columns)))
+    columns = [n for n, column in enumerate(table.columns) if column.kind != _NOTE]
     texts = [[_shown(cell, table.columns[n], screen, words) for n, cell in enumerate(row.cells)] for row in table.rows]
     titles = [terminal(words(column.title)) if table.head else "" for column in table.columns]
     left_out: list[str] = []
-    while (widths := _widths(table, columns, titles, texts, screen.width)) is None:
-        spare = min((n for n in columns if table.columns[n].spare), key=lambda n: table.columns[n].spare, default=None)
-        if spare is None:
-            return lines + _stacked(table, columns, titles, texts, screen.width) + _note(left_out, screen)
+    widths = _widths(table, columns, titles, texts, screen.width)
+    while widths is None and (spare := _spare(table, columns)) is not None:
         columns.remove(spare)
         left_out.append(titles[spare])
+        widths = _widths(table, columns, titles, texts, screen.width)
+    for longest in _WORDS[1:]:
+        widths = widths or _widths(table, columns, titles, texts, screen.width, longest)
+    if widths is None:
+        return lines + _stacked(table, columns, titles, texts, screen.width) + _note(left_out, screen)
     gap, found = widths
     if table.head:
         head = [(n, titles[n]) for n in columns]
@@ -38,7 +45,14 @@ def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]
             continue
         tones = [cell_of(row.cells[n]).tone for n in columns]
         lines += _row([(n, cells[n]) for n in columns], tones, row.tone, table.columns, found, gap)
+        lines += _notes(table, cells, screen.width)
     return lines + _note(left_out, screen)
+
+
+def _spare(table: Table, columns: list[int]) -> int | None:
+    """The column that goes first where there is no place for all."""
+    spare = (n for n in columns if table.columns[n].spare)
+    return min(spare, key=lambda n: table.columns[n].spare, default=None)
 
 
 def _shown(cell: object, column: Column, screen: Screen, words: Words) -> str:
@@ -50,7 +64,12 @@ def _shown(cell: object, column: Column, screen: Screen, words: Words) -> str:
 
 
 def _widths(
-    table: Table, columns: list[int], titles: list[str], texts: list[list[str]], width: int
+    table: Table,
+    columns: list[int],
+    titles: list[str],
+    texts: list[list[str]],
+    width: int,
+    longest: tuple[int, int] = _WORDS[0],
 ) -> tuple[int, list[int]] | None:
     """The gap and the widths of the columns; None where even the narrowest would not do."""
     natural, least = [], []
@@ -59,16 +78,18 @@ def _widths(
         cells = [row[n] for row in texts if len(row) == len(table.columns)]
         most = max(map(width_of, (titles[n], *cells)), default=0)
         natural.append(most)
-        if numeric(column) or column.kind == "share":
+        if column.kind in ("share", "fixed"):
+            least.append(most)
+        elif numeric(column):
             least.append(max(longest_word(titles[n]), max(map(width_of, cells), default=0)))
         else:
             word = max(map(longest_word, (titles[n], *cells)), default=0)
-            least.append(min(most, max(longest_word(titles[n]), min(word, _WORD))))
+            least.append(min(most, max(longest_word(titles[n]), min(word, longest[column.kind == "code"]))))
     for gap in _GAPS:
         inside = width - gap * (len(columns) - 1)
         if sum(natural) <= inside:
             return gap, natural
-        if sum(least) <= inside and gap == _GAPS[-1]:
+        if sum(least) + (gap > _GAPS[-1]) * _SLACK <= inside:
             return gap, _shared(natural, least, inside)
     return None
 
@@ -124,7 +145,15 @@ def _stacked(
         named = [(f"{titles[n]} {cells[n].strip()}".strip(), row.cells[n]) for n in columns[1:] if cells[n].strip()]
         text = ", ".join(part for part, _ in named)
         lines += [[(line, row.tone)] for line in wrap(f"  {text}", width)] if named else []
+        lines += _notes(table, cells, width)
     return lines
+
+
+def _notes(table: Table, cells: list[str], width: int) -> list[list[Piece]]:
+    """What a row's columns of notes say, under it."""
+    first, *others = [cells[n] for n, column in enumerate(table.columns) if column.kind == _NOTE and cells[n]] or [""]
+    said = " ".join([first, *(f"({text})" for text in others)])
+    return [[(line, "muted")] for line in wrap(f"{_INDENT}{said}", width)] if said else []
 
 
 def _note(left_out: list[str], screen: Screen) -> list[list[Piece]]:

@@ -11,7 +11,7 @@ import pytest
 
 from glm_kvplan.allocate import allocation as allocate
 from glm_kvplan.cli import main
-from glm_kvplan.show import validate_text
+from glm_kvplan.show.progress import bytes_bar
 
 SMALL = (
     *("--tp-size", "8", "--context-length", "8192", "--max-total-tokens", "1024"),
@@ -60,7 +60,7 @@ def test_validate_on_the_cpu(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert [measure["name"] for measure in document["measures"]] == ["framework: storages", "driver: resident memory"]
     text = record.read_text(encoding="utf-8")
     assert f"**equal to the byte: {document['taken_bytes']:,} B in" in text
-    assert "| `temporal_state` | 1 | float32 | [34, 11, 8, 128, 128] |" in text
+    assert "| `temporal_state` | 1 | float32 | `[34, 11, 8, 128, 128]` |" in text
 
 
 def test_the_verdict_is_the_exit_code(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_ctrl_c_frees_and_says_so(capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 def test_progress_is_silent_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    with validate_text.progress_bar() as (begin, advance):
+    with bytes_bar("allocating") as (begin, advance):
         begin(100)
         advance(100)
     assert capsys.readouterr() == ("", "")

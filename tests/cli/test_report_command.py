@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from glm_kvplan.cli import main
+from glm_kvplan.engines import flag_words
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
-from glm_kvplan.show import flag_words
 from glm_kvplan.show.whole_file import destination
 
 MTP = ["--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "NEXTN", "--context", "128k"]
@@ -25,11 +26,11 @@ def test_flags_to_paste_read_back() -> None:
         "cuda_graph_bs": [1, 2],
         "served_name": "x; rm -rf ~",
     }
-    text = flag_words.flag_lines(flags, {"SGLANG_X": "a b"})
+    text = flag_words.flag_lines(FLAG, flags, {"SGLANG_X": "a b"})
     assert text.startswith("export SGLANG_X='a b'\n--tp-size 8 \\\n--enable-dp-attention \\\n")
     assert "'x; rm -rf ~'" in text
     known = {name: flags[name] for name in ("tp_size", "enable_dp_attention", "mem_fraction_static")}
-    lines = flag_words.flag_lines(known)
+    lines = flag_words.flag_lines(FLAG, known)
     read = read_launch_command(f"python -m sglang.launch_server --model-path x {lines}", "0.5.21")
     assert {name: read.flags[name] for name in known} == known
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import glm_kvplan as kv
-from glm_kvplan.answers.explain import topics
 from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.sglang.explain import topics
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.budget import memory_budget

@@ -6,9 +6,8 @@ import pytest
 from paths import DATA
 
 from glm_kvplan.cli import main
+from glm_kvplan.engines.sglang.answers.model_page import spans
 from glm_kvplan.model.loader import BUNDLED_REVISION
-from glm_kvplan.show.console import console
-from glm_kvplan.show.model_text import spans
 
 CONFIGS = DATA / "configs"
 
@@ -22,7 +21,6 @@ def kvplan(capsys, *words):
 
 def test_model_command_counts_layers_both_ways(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    console.cache_clear()
     code, out, err = kvplan(capsys)
     assert (code, err) == (0, "")
     words = " ".join(out.split())
@@ -39,7 +37,7 @@ def test_model_command_in_json(capsys):
     code, out, err = kvplan(capsys, "--json")
     answer = json.loads(out)
     assert (code, err) == (0, "")
-    assert (answer["schema"], answer["schema_version"]) == ("glm-kvplan/model", 1)
+    assert (answer["schema"], answer["schema_version"]) == ("glm-kvplan/model", 2)
     assert answer["layers"]["count"] == 45 and answer["layers"]["full_attention"] == list(range(3, 44, 4))
     assert answer["layers"]["linear_attention"][-1] == 44
     assert answer["latent_row"]["bytes"] == {"bf16": 1024, "fp8_scaled": 528, "fp8_raw": 512}

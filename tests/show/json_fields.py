@@ -27,16 +27,26 @@ class Field(NamedTuple):
 
 def sections() -> dict[str, Any]:
     """The types by the heading that documents them."""
+    from glm_kvplan.answers.validate_answer import ValidateAnswer
     from glm_kvplan.engines.answer_head import Head
+    from glm_kvplan.engines.changes import Change
+    from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
+    from glm_kvplan.engines.sglang.answers.engines_answer import EnginesAnswer
     from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer
+    from glm_kvplan.engines.sglang.answers.explain_answer import ExplainAnswer, PlacesAnswer, TopicsAnswer
     from glm_kvplan.engines.sglang.answers.host_shown import HostShown
     from glm_kvplan.engines.sglang.answers.map_shown import MapShown
+    from glm_kvplan.engines.sglang.answers.model_answer import ModelAnswer
     from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown
+    from glm_kvplan.engines.sglang.answers.pools_answer import PoolsAnswer, TensorShown
+    from glm_kvplan.engines.sglang.answers.release_comparison import EngineComparison
+    from glm_kvplan.engines.sglang.answers.resolve_answer import ResolveAnswer
     from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
     from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
     from glm_kvplan.engines.vllm.answers.solve_answer import SolveAnswer as VllmSolveAnswer
     from glm_kvplan.memory.budget import MemoryBudget
+    from glm_kvplan.memory.gpu_list import GpusAnswer
 
     return {
         "Common head": Head,
@@ -44,19 +54,33 @@ def sections() -> dict[str, Any]:
         "memory": MemoryBudget,
         "memory_map": MapShown,
         "limit": Limit,
+        "tensor": TensorShown,
+        "change": Change,
         "estimate": EstimateAnswer,
         "solve": SolveAnswer,
         "solve of vLLM": VllmSolveAnswer,
         "host": HostShown,
         "decode_overrun": OverrunShown,
+        "advise": AdviseAnswer,
+        "pools": PoolsAnswer,
+        "validate": ValidateAnswer,
+        "resolve": ResolveAnswer,
+        "model": ModelAnswer,
+        "engines": EnginesAnswer,
+        "engines-diff": EngineComparison,
+        "gpus": GpusAnswer,
+        "explain": ExplainAnswer,
+        "explain, where": PlacesAnswer,
+        "explain, topics": TopicsAnswer,
     }
 
 
 def inner_values() -> tuple[Any, ...]:
     """The engine's own numbers, of which the page speaks as a whole."""
+    from glm_kvplan.engines.sglang.profile import EngineProfile
     from glm_kvplan.engines.sglang.sizing.rank_costs import Costs
 
-    return (Costs,)
+    return (Costs, EngineProfile)
 
 
 def fields_of(kind: Any) -> list[Field]:
@@ -68,6 +92,8 @@ def fields_of(kind: Any) -> list[Field]:
 def _fields(kind: Any, path: str, apart: set[int]) -> Iterator[Field]:
     for name, hint in _members(kind):
         if name == "head":
+            if hint is not sections()["Common head"]:
+                yield from _fields(hint, path, set())
             continue
         here = f"{path}{'bytes' if name == 'nbytes' else name}"
         yield Field(here, _kind(hint))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
+from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.components import rank_ledgers
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes

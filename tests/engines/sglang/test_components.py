@@ -230,7 +230,7 @@ def test_one_more_among_the_pools(capsys: pytest.CaptureFixture[str]) -> None:
     assert tensors["scratch_rows"] == ("scratch", [11, 1 << 18]) and tensors["marks"] == ("marks", [64_001, 100])
     assert found["unexplained_bytes"] == 0
     out = printed(capsys, *words)
-    assert re.search(r"(?m)^scratch +\n scratch_rows +1 11x262144", out) and re.search(r"(?m)^marks +\n marks ", out)
+    assert re.search(r"(?m)^scratch *\n scratch_rows +1 11x262144", out) and re.search(r"(?m)^marks *\n marks ", out)
 
 
 @pytest.mark.usefixtures("one_more")

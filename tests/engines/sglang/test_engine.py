@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import glm_kvplan as kv
-from glm_kvplan.answers.diff.engines import compare_engines
+from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, page_size, releases
 
 PATCHED = """

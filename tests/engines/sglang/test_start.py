@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from setups import one_rank
 
-from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
-from glm_kvplan.answers.diff.engines import compare_engines
 from glm_kvplan.answers.diff.starts import Side, boot_changes
+from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
 from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.planner import Plan, plan
+from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.profile import load_profile

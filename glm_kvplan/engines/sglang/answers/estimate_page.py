@@ -4,7 +4,7 @@ from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer, Le
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_shown import map_stack
 from glm_kvplan.show.format import SHORT_UNIT, count, decimal, whole
-from glm_kvplan.show.page import Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
 
 
@@ -106,7 +106,7 @@ def _allocation_table(stage: StageShown) -> Table:
     columns = (Column(say("what one rank's pools take")), Column(say("bytes"), "bytes"), Column("", "decimal"))
     charged = Row((say("charged to the engine's budget"), stage.charged_bytes, stage.charged_bytes))
     parts = [
-        Row((say("  {name}", name=say(part.name)), f"{part.nbytes:+,}", part.nbytes), "muted")
+        Row((say("  {name}", name=say(part.name)), Cell(part.nbytes, kind="byte_change"), part.nbytes), "muted")
         for part in stage.difference
     ]
     return Table(

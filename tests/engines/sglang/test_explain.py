@@ -9,13 +9,12 @@ import pytest
 from paths import DATA
 
 import glm_kvplan as kv
-from glm_kvplan.answers.explain import topics
-from glm_kvplan.answers.explain.location_topic import places
-from glm_kvplan.answers.explain.topic import Explanation, Ground
 from glm_kvplan.cli import main
+from glm_kvplan.engines.sglang.explain import topics
+from glm_kvplan.engines.sglang.explain.location_topic import places
+from glm_kvplan.engines.sglang.explain.topic import Explanation, Ground
 from glm_kvplan.engines.sglang.profile import releases
 from glm_kvplan.errors import InputError
-from glm_kvplan.show.console import console
 
 NUMBERS = tomllib.loads((DATA / "article.toml").read_text(encoding="utf-8"))["number"]
 ONE_128K = kv.Workload(131_072, 1)
@@ -196,13 +195,12 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, s
 
 def test_map_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    console.cache_clear()
     words = ("where", "--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "EAGLE")
     _, out, _ = run(capsys, *words, "--enable-hierarchical-cache", "--engine", "0.5.22")
     assert all(len(line) <= 80 for line in out.splitlines())
-    assert re.search(r"MLA latent KV +5,632 B/token +FULL \S+ KV\n", out)
-    assert re.search(r"DSA index keys +363 B/token +FULL \S+ INDEXER\n", out)
-    assert re.search(r"KDA state +36,904,960 B/slot +MAMBA \S+ MAMBA\n", out)
+    assert re.search(r"MLA latent KV +5,632 B/token +FULL \S+ +KV\n", out)
+    assert re.search(r"DSA index keys +363 B/token +FULL \S+ +INDEXER\n", out)
+    assert re.search(r"KDA state +36,904,960 B/slot +MAMBA \S+ +MAMBA\n", out)
     assert re.search(r"Compress tails +49,152 B/row +no copy\n", out)
     _, out, _ = run(capsys, *words)
     assert "DRAM (off)" in out and "▶" not in out and out.count("no copy") == 8

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.answers.explain.topic import Ground
 from glm_kvplan.engines.sglang.components import locations
 from glm_kvplan.engines.sglang.components.component import Location
+from glm_kvplan.engines.sglang.explain.topic import Ground
 
 _ADJECTIVES = " ("  # what follows a pool's name in Location.hbm_pool
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from glm_kvplan.answers.explain import state_topics as state
-from glm_kvplan.answers.explain import token_topics as tokens
-from glm_kvplan.answers.explain.topic import Explanation, Ground
+from glm_kvplan.engines.sglang.explain import state_topics as state
+from glm_kvplan.engines.sglang.explain import token_topics as tokens
+from glm_kvplan.engines.sglang.explain.topic import Explanation, Ground
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.errors import InputError

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import NamedTuple
 
-from glm_kvplan.answers.diff.changes import Change, byte_changes, unit_changes
+from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.deployment import SIZING
 from glm_kvplan.engines.sglang.flags import missing_in
@@ -13,14 +13,27 @@ from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 
 
+class FieldChange(NamedTuple):
+    """One field of the profiles that differs."""
+
+    name: str
+    before: object
+    after: object
+
+
+class DeploymentChanges(NamedTuple):
+    deployment: str
+    changes: tuple[Change, ...]
+
+
 class EngineComparison(NamedTuple):
     """Profile fields that differ, and the changes they make to two typical deployments under one workload."""
 
     before: str
     after: str
-    fields: tuple[tuple[str, object, object], ...]
+    fields: tuple[FieldChange, ...]
     workload: Workload
-    deployments: tuple[tuple[str, tuple[Change, ...]], ...]
+    deployments: tuple[DeploymentChanges, ...]
 
 
 _WORKLOAD = Workload(131072, 32)
@@ -36,10 +49,10 @@ def compare_engines(before: EngineProfile, after: EngineProfile) -> EngineCompar
     return EngineComparison(
         before.release,
         after.release,
-        tuple((name, old[name], new[name]) for name in old if old[name] != new[name] and name != "release"),
+        tuple(FieldChange(name, old[name], new[name]) for name in old if old[name] != new[name] and name != "release"),
         _WORKLOAD,
         tuple(
-            (title, _changes(_under(before, gpu, flags), _under(after, gpu, flags), _WORKLOAD))
+            DeploymentChanges(title, _changes(_under(before, gpu, flags), _under(after, gpu, flags), _WORKLOAD))
             for title, (gpu, flags) in _DEPLOYMENTS.items()
         ),
     )

@@ -1,0 +1,81 @@
+"""Flags that serve a workload, and the proof that they do: the answer of `kvplan advise`."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.sglang.answers.plan_head import head_of
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.advice import Shortage, advise, served_within
+from glm_kvplan.engines.sglang.sizing.layouts import Layout
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.memory.budget import MemoryBudget
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.show.said import Text
+
+
+class DemandShown(NamedTuple):
+    """What is to be served at once; `lengths` is how many context lengths there are."""
+
+    concurrency: int
+    lengths: int
+    longest_context: int
+    mean_context: float
+    checkpoints: int
+
+
+class ServingShown(NamedTuple):
+    """Bytes of the rank with the least left: what serving can take, what it needs, and how far that may be off."""
+
+    free_bytes: int
+    needed_bytes: int
+    unsure_bytes: int
+
+
+class AdviseAnswer(NamedTuple):
+    """`served` is what the flags serve, `default_served` the engine's own split; `sizes` None: nothing starts."""
+
+    head: Head
+    demand: DemandShown
+    flags: Mapping[str, object]
+    holds: bool
+    memory: MemoryBudget
+    served: Served
+    served_span: tuple[int, int]
+    default_served: Served
+    sizes: PoolSizes | None
+    conversations_kept: int
+    headroom: ServingShown
+    shortage: Shortage | None
+    layouts: tuple[Layout, ...]
+    warnings: tuple[Text, ...]
+
+
+def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: str | None = None) -> AdviseAnswer:
+    """The advice, its own solution, and what the engine's default split would have served."""
+    server = Server(plan, given)
+    budget, weights = server.budget, server.weights
+    found = advise(server, demand, state_dtype=state_dtype, keep_fraction="mem_fraction_static" in plan.flags)
+    return AdviseAnswer(
+        head=head_of(plan),
+        demand=show_demand(demand),
+        flags=found.flags,
+        holds=found.holds,
+        memory=budget,
+        served=found.served,
+        served_span=served_within(server, demand, found, budget.error_gib),
+        default_served=found.default,
+        sizes=None if found.solution is None else found.solution.sizes,
+        conversations_kept=found.conversations_kept,
+        headroom=ServingShown(found.room.free, found.room.needed, found.room.unsure),
+        shortage=found.shortage,
+        layouts=found.layouts,
+        warnings=() if weights is None else weights.notes,
+    )
+
+
+def show_demand(demand: Demand) -> DemandShown:
+    contexts = demand.contexts
+    return DemandShown(demand.concurrency, len(contexts.lengths), contexts.longest, contexts.mean, demand.checkpoints)

@@ -1,0 +1,128 @@
+"""The page of `kvplan advise`: the flags to paste, the proof that they serve the demand, or what is short."""
+
+from collections.abc import Iterator
+
+from glm_kvplan.engines.flag_words import flag_word
+from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown
+from glm_kvplan.engines.sglang.flags import FLAG
+from glm_kvplan.memory.budget_words import memory_line
+from glm_kvplan.show.format import count, gib, whole
+from glm_kvplan.show.page import Code, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.said import Said, say
+from glm_kvplan.units import GIB
+
+
+def advise_page(answer: AdviseAnswer) -> Page:
+    head, demand = answer.head, answer.demand
+    wanted = say(
+        "wanted: {requests} at once, contexts of {contexts}",
+        requests=count(demand.concurrency, "request"),
+        contexts=contexts_said(demand),
+    )
+    lead = (Line(head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted))
+    sections: list[Section] = []
+    if answer.sizes is not None:
+        words = "\n".join(flag_word(FLAG, name, value) for name, value in answer.flags.items())
+        sections.append(Section("flags", (Code(words, say("flags to add:")),), say("Flags to add"), quiet=True))
+        sections.append(Section("proof", tuple(_proof(answer)), say("What they serve"), quiet=True))
+    if answer.shortage is not None:
+        sections.append(Section("shortage", tuple(_shortage(answer)), say("What is short"), quiet=True))
+    return Page(head.title, lead, tuple(sections), answer.warnings, head.notes)
+
+
+def contexts_said(demand: DemandShown) -> Said | str:
+    """The context lengths of a workload: one, or how many and how long."""
+    if demand.lengths == 1:
+        return count(demand.longest_context, "token")
+    return say(
+        "{count} lengths up to {longest} tokens, {mean} on average",
+        count=demand.lengths,
+        longest=whole(demand.longest_context),
+        mean=f"{demand.mean_context:,.0f}",
+    )
+
+
+def _proof(answer: AdviseAnswer) -> Iterator[Line]:
+    sizes, wanted = answer.sizes, answer.demand.concurrency
+    assert sizes is not None
+    several = answer.head.deployment["attn_dp_size"] != 1
+    yield Line(
+        say(
+            "the engine then sizes per DP worker {sizes}" if several else "the engine then sizes {sizes}",
+            sizes=(
+                count(sizes.tokens, "token"),
+                count(sizes.state_slots, "state slot"),
+                count(sizes.running_requests, "running request"),
+            ),
+        )
+    )
+    yield Line(
+        say(
+            "serves {served} of {wanted} at once; its own split would serve {default} (bound by {limit})",
+            served=whole(answer.served.requests),
+            wanted=count(wanted, "request"),
+            default=whole(answer.default_served.requests),
+            limit=say(answer.default_served.limit),
+        ),
+        "good" if answer.holds else "careful",
+    )
+    low, high = answer.served_span
+    if low < high:
+        yield Line(
+            say(
+                "{low} to {high} within the memory's estimate; --pre-gib and --available-gib of a boot log settle it",
+                low=whole(low),
+                high=whole(high),
+            ),
+            "careful",
+        )
+    if answer.conversations_kept:
+        kept = count(answer.conversations_kept, "finished conversation")
+        yield Line(say("keeps {conversations} cached on a worker", conversations=kept))
+    room = answer.headroom
+    enough = room.free_bytes >= room.needed_bytes
+    tone = "good" if room.free_bytes >= room.needed_bytes + room.unsure_bytes else "careful" if enough else "bad"
+    yield Line(
+        say(
+            "{free} stay free; serving takes ~{needed} of it, estimated to {unsure}",
+            free=gib(room.free_bytes),
+            needed=gib(room.needed_bytes),
+            unsure=gib(room.unsure_bytes),
+        ),
+        tone,
+    )
+
+
+def _shortage(answer: AdviseAnswer) -> Iterator[Line | Table]:
+    shortage = answer.shortage
+    assert shortage is not None
+    template = "{requests} short, bound by {limit}"
+    if shortage.missing_bytes is not None:
+        template += "; {more} GiB more a rank would do"
+    yield Line(
+        say(
+            template,
+            requests=count(shortage.missing_requests, "request"),
+            limit=say(shortage.limit),
+            more=f"{(shortage.missing_bytes or 0) / GIB:,.1f}",
+        ),
+        "bad",
+    )
+    if not answer.layouts:
+        yield Line(say("no layout nearby serves it all"))
+        return
+    yield Line(say("the nearest layouts that serve it all:"))
+    columns = (Column(say("GPUs"), "count"), Column(say("flags"), "code"))
+    found = [
+        Row(
+            (
+                say("  {count} GPUs", count=nearby.gpus),
+                say(
+                    "{flags} (its memory estimated)" if nearby.estimated else "{flags}",
+                    flags=" ".join(flag_word(FLAG, name, value) for name, value in nearby.changes.items()),
+                ),
+            )
+        )
+        for nearby in answer.layouts
+    ]
+    yield Table(columns, tuple(found), head=False)

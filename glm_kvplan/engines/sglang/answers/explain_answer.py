@@ -1,0 +1,75 @@
+"""The answers of `kvplan explain`: the list of topics, one topic for a deployment, and the map of where all lies."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.sglang.answers.plan_head import head_of
+from glm_kvplan.engines.sglang.components.component import Location
+from glm_kvplan.engines.sglang.explain import topics
+from glm_kvplan.engines.sglang.explain.location_topic import places
+from glm_kvplan.engines.sglang.explain.topic import Figure, Ground
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.workload import Workload
+
+
+class TopicsAnswer(NamedTuple):
+    """Each topic's title by its name."""
+
+    topics: Mapping[str, str]
+
+
+class ExplainAnswer(NamedTuple):
+    """One topic: sentences, the right number beside the wrong one, the formula and its source."""
+
+    head: Head
+    topic: str
+    title: str
+    lines: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    formula: str
+    numbers: str
+    source: str
+
+
+class PlaceShown(NamedTuple):
+    """One kind of object (`head`), the pool it lies in, and its bytes on one rank."""
+
+    head: Location
+    pool: str
+    nbytes: int
+
+
+class PlacesAnswer(NamedTuple):
+    """The map. `host_cache`: DRAM may hold copies; `tree_pages`: tokens of a page of the tree, None without a tree."""
+
+    head: Head
+    topic: str
+    places: tuple[PlaceShown, ...]
+    host_cache: bool
+    tree_pages: int | None
+
+
+def answer_explain(
+    plan: Plan | None, workload: Workload | None, topic: str | None
+) -> TopicsAnswer | ExplainAnswer | PlacesAnswer:
+    """One topic for a deployment under a workload, or without one the list of topics. Raises InputError."""
+    if topic is None:
+        return TopicsAnswer(topics.TITLES)
+    topics.check_topic(topic)
+    assert plan is not None and workload is not None
+    ground = topics.ground(plan, workload)
+    if topic == topics.WHERE:
+        return _places(ground)
+    return ExplainAnswer(head_of(plan), topic, *topics.explain(ground, topic))
+
+
+def _places(ground: Ground) -> PlacesAnswer:
+    deployment = ground.plan.deployment
+    return PlacesAnswer(
+        head_of(ground.plan),
+        topics.WHERE,
+        tuple(PlaceShown(place.location, place.pool, place.nbytes) for place in places(ground)),
+        deployment.enable_hierarchical_cache,
+        None if deployment.disable_radix_cache else deployment.page_size,
+    )
