@@ -1,4 +1,4 @@
-"""The options that say what is known of a rank's memory: five, the group MEMORY."""
+"""The options that say what is known of a rank's memory: six, the group MEMORY."""
 
 from typing import Annotated
 
@@ -39,6 +39,15 @@ _Checkpoint = Annotated[
         metavar="FORMAT",
     ),
 ]
+_Calibrate = Annotated[
+    str | None,
+    typer.Option(
+        "--calibrate",
+        help="A boot of yours on these cards: its log, or a file of `reconcile --save`.",
+        rich_help_panel=_PANEL,
+        metavar="LOG",
+    ),
+]
 
 
 def memory(
@@ -47,9 +56,15 @@ def memory(
     weights_gib: _WeightsGib = None,
     draft_weights_gib: _DraftWeightsGib = None,
     checkpoint: _Checkpoint = None,
+    calibrate: _Calibrate = None,
 ) -> MemoryGiven:
     """What is known of a rank's memory."""
-    return MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint)
+    boot = None
+    if calibrate is not None:
+        from glm_kvplan.answers.check.calibrating_boot import read_calibration
+
+        boot = read_calibration(calibrate)
+    return MemoryGiven(pre_gib, available_gib, weights_gib, draft_weights_gib, checkpoint, boot)
 
 
 MEMORY = OptionGroup(memory)

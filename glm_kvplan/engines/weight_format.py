@@ -35,7 +35,7 @@ _METHODS = {
 _PUBLISHED = {
     "nvidia/glm-5.3-flash-nvfp4": "nvfp4",
     "radixark/glm-5.3-flash-nvfp4": "nvfp4-mlp",
-    "libertaidai/glm-5.3-flash-nvfp4": "nvfp4-experts",
+    "libertaidai/glm-5.3-flash-nvfp4": "nvfp4-mtp",
     "redhatai/glm-5.3-flash-nvfp4": "nvfp4-fp8",
 }
 _IN_NAMES = (

@@ -4,6 +4,8 @@ from math import isfinite
 from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.before_load import taken_before_load
+from glm_kvplan.memory.calibration import BOOT_TO_BOOT_GIB, Calibration
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import WeightEstimate
@@ -14,6 +16,7 @@ class NoRoomError(InputError):
     """The weights alone need more memory than there is: the server dies while it loads them."""
 
 
+CALIBRATED = "calibrated"
 TARGET, DRAFT = "target weights", "draft weights"  # names of parts that are looked up again
 
 
@@ -23,7 +26,7 @@ class MemoryPart(NamedTuple):
     name: str
     gib: float
     error_gib: float
-    how: str  # "measured", "given" or "estimated"
+    how: str  # "measured", "given", "calibrated" (by another boot) or "estimated"
     source: str
 
 
@@ -31,7 +34,8 @@ class MemoryBudget(NamedTuple):
     """GiB free before the weights load and after target and draft have: the minimum over all ranks, as the engine
     takes it (distributed/bootstrap.py:177-207, mem_cache/kv_cache_configurator.py:2186-2192 at 0.5.21).
 
-    `how` is "measured" only where both readings were given. `error_gib` is how far `available_gib` may be off.
+    `how` is "measured" only where both readings were given, "calibrated" where a boot of the same cards says what they
+    do not show. `error_gib` is how far `available_gib` may be off.
     """
 
     pre_gib: float
@@ -44,6 +48,14 @@ class MemoryBudget(NamedTuple):
     returned_gib: float  # the draft's own embedding and head: free again once the pools exist
     parts: tuple[MemoryPart, ...]
     upper_bound: bool = False  # something that takes memory is not known at all: what follows is the most there can be
+    graphs_off_gib: float = 0.0  # CUDA graphs of a calibrating boot, less their estimate
+
+    @property
+    def calibrated(self) -> tuple[str, ...]:
+        """What another boot says, in words."""
+        found = [part for part in self.parts if part.how == CALIBRATED]
+        names = [part.name for part in found] + ["CUDA graphs"] * bool(self.graphs_off_gib)
+        return (f"calibrated by {found[0].source}: {', '.join(names)}; the rest is estimated",) if found else ()
 
     @property
     def certainty(self) -> str:
@@ -66,19 +78,6 @@ class MemoryBudget(NamedTuple):
         return int((self.pre_gib if self.total_gib is None else self.total_gib) * GIB)
 
 
-# What a card does not show to the process that loads the weights: driver, CUDA context, communicators.
-ONE_GPU = MemoryPart(
-    "driver and context", -1.0, 0.3, "estimated",
-    "0.8 to 1.2 GiB in public boot logs of one 80 GB card (78.43 to 78.81 of 79.65 GiB free)",
-)  # fmt: skip
-SEVERAL_GPUS = MemoryPart(
-    "driver, context and communication", -2.5, 0.5, "estimated",
-    "2.8 GiB on B200 TP4 (176.25 of 179.06 GiB free), 2.3 GiB on H200 TP16 (138.09 of 140.40 GiB free)",
-)  # fmt: skip
-INTEGRATED = MemoryPart(
-    "operating system and context", -6.0, 4.0, "estimated",
-    "the engine reads the host's available memory there; a public DGX Spark report counts 5.6 GiB: give --pre-gib",
-)  # fmt: skip
 # Between "Load weight end" and the sizing, and the allocator's holes among the weights.
 AFTER_GIVEN_WEIGHTS = MemoryPart(
     "left by loading", -0.1, 0.1, "estimated",
@@ -101,12 +100,13 @@ def memory_budget(
     draft_weights_gib: float | None = None,
     weights: WeightEstimate | None = None,
     after: MemoryPart | None = None,
+    calibration: Calibration | None = None,
 ) -> MemoryBudget:
     """The readings, from what is known: both given; or `pre_gib` or `gpu`, less given or estimated weights.
 
-    `weights_gib` wins over the estimate's target and `draft_weights_gib` over its draft. `after` is what is taken
-    between the end of the load, which is what `available_gib` is printed of, and the sizing. Raises InputError where
-    something is missing.
+    `weights_gib` wins over the estimate's target and `draft_weights_gib` over its draft; both win over what
+    `calibration` says, and that over an estimate. `after` is what is taken between the end of the load, which is what
+    `available_gib` is printed of, and the sizing. Raises InputError where something is missing.
     """
     for flag, value in (
         ("--pre-gib", pre_gib),
@@ -117,8 +117,8 @@ def memory_budget(
         if value is not None and not (isfinite(value) and value >= 0):
             raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
     total = None if gpu is None else _total(gpu)
-    before, first = _before_load(placement, gpu, pre_gib)
-    loaded = _loaded(placement, weights_gib, draft_weights_gib, weights)
+    before, first = _before_load(placement, gpu, pre_gib, calibration)
+    loaded = _loaded(placement, weights_gib, draft_weights_gib, weights, calibration)
     if available_gib is not None:
         if available_gib > before:
             raise InputError(f"--available-gib {available_gib} is above the {before:.2f} GiB free before the load")
@@ -136,9 +136,8 @@ def memory_budget(
             "the memory after the load is unknown: give --available-gib, or --weights-gib, or --checkpoint "
             "for an estimate"
         )
-    estimated = any(part.how == "estimated" for part in loaded)
-    left = AFTER_ESTIMATED_WEIGHTS if estimated else AFTER_GIVEN_WEIGHTS
-    rest = (left,) if after is None else (left, after)
+    left = _left(loaded, calibration)
+    rest = (left,) if after is None or left.how == CALIBRATED else (left, after)  # a boot's left holds both
     available = before + sum(part.gib for part in (*loaded, *rest))
     parts = (*first, *loaded, *rest)
     if available <= 0:
@@ -148,7 +147,11 @@ def memory_budget(
         )
     # Independent amounts: the errors add in squares, except that nothing is surer than its surest part.
     error = sum(part.error_gib**2 for part in parts) ** 0.5
-    return _budget(before, available, "estimated", error, total, loaded, weights, parts)
+    how = CALIBRATED if first[-1].how == CALIBRATED else "estimated"
+    found = _budget(before, available, how, error, total, loaded, weights, parts)
+    if calibration is None or calibration.graphs_off_gib is None:
+        return found
+    return found._replace(graphs_off_gib=calibration.graphs_off_gib)
 
 
 def show_gib(gib: float, how: str) -> str:
@@ -160,7 +163,19 @@ def _total(gpu: Gpu) -> float:
     return gpu.memory_mib / 1024
 
 
-def _before_load(placement: Placement, gpu: Gpu | None, pre: float | None) -> tuple[float, tuple[MemoryPart, ...]]:
+def _left(loaded: tuple[MemoryPart, ...], calibration: Calibration | None) -> MemoryPart:
+    """What loading leaves beside the weights."""
+    if any(part.how == "estimated" for part in loaded):
+        return AFTER_ESTIMATED_WEIGHTS
+    if calibration is None or not all(part.how == CALIBRATED for part in loaded):
+        return AFTER_GIVEN_WEIGHTS
+    error = AFTER_GIVEN_WEIGHTS.error_gib / 2  # two servers' figures lie 0.04 GiB apart; these are of one
+    return MemoryPart(AFTER_GIVEN_WEIGHTS.name, -calibration.left_gib, error, CALIBRATED, calibration.source)
+
+
+def _before_load(
+    placement: Placement, gpu: Gpu | None, pre: float | None, calibration: Calibration | None
+) -> tuple[float, tuple[MemoryPart, ...]]:
     if pre is not None:
         if pre == 0:
             raise InputError("--pre-gib 0: no memory to size")
@@ -171,7 +186,17 @@ def _before_load(placement: Placement, gpu: Gpu | None, pre: float | None) -> tu
         raise InputError("the memory before the load is unknown: give --pre-gib or --gpu")
     total = _total(gpu)
     card = MemoryPart(f"{gpu.name} memory", total, 0.0, "given", gpu.source)
-    overhead = INTEGRATED if gpu.integrated else ONE_GPU if placement.gpus == 1 else SEVERAL_GPUS
+    taken = taken_before_load(gpu, placement.gpus)
+    name = (
+        "operating system and context" if gpu.integrated
+        else "driver and context" if placement.gpus == 1
+        else "driver, context and communication"
+    )  # fmt: skip
+    overhead = MemoryPart(name, -taken.gib, taken.error_gib, "estimated", taken.evidence)
+    if calibration is not None:
+        calibration.require(gpu)
+        if calibration.of_context(placement):
+            overhead = MemoryPart(name, -calibration.taken_gib, BOOT_TO_BOOT_GIB, CALIBRATED, calibration.source)
     if total + overhead.gib <= 0:
         raise InputError(
             f"{gpu.name} with {gpu.memory_mib} MiB is no larger than what {overhead.name} take (~{-overhead.gib:.1f} "
@@ -181,22 +206,34 @@ def _before_load(placement: Placement, gpu: Gpu | None, pre: float | None) -> tu
 
 
 def _loaded(
-    placement: Placement, target: float | None, draft: float | None, weights: WeightEstimate | None
+    placement: Placement,
+    target: float | None,
+    draft: float | None,
+    weights: WeightEstimate | None,
+    calibration: Calibration | None,
 ) -> tuple[MemoryPart, ...]:
     """Target and draft weights of the rank with the most of them, as parts to take away."""
     parts = []
+    boot = None
     stage = 0 if weights is None else weights.heaviest_stage
+    if calibration is not None and weights is not None:
+        estimated = weights.target[stage] / GIB
+        boot = calibration if calibration.of_weights(placement, weights.checkpoint, estimated) else None
     if target is not None:
         parts.append(MemoryPart(TARGET, -target, 0.0, "given", "--weights-gib"))
+    elif boot is not None:
+        parts.append(MemoryPart(TARGET, -boot.weights_gib, 0.0, CALIBRATED, boot.source))
     elif weights is not None:
         parts.append(_estimated_part(TARGET, weights.target[stage], weights))
     else:
         return ()
     if draft is not None:
         parts.append(MemoryPart(DRAFT, -draft, 0.0, "given", "--draft-weights-gib"))
+    elif boot is not None and placement.draft and boot.of_draft(placement):
+        parts.append(MemoryPart(DRAFT, -(boot.draft_weights_gib or 0.0), 0.0, CALIBRATED, boot.source))
     elif weights is not None and placement.draft:
         part = _estimated_part(DRAFT, weights.draft[stage], weights)
-        if target is None and weights.error_gib is not None:
+        if target is None and boot is None and weights.error_gib is not None:
             part = part._replace(error_gib=0.0)  # a measured error is that of target and draft together
         parts.append(part)
     elif placement.draft:

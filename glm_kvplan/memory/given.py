@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.memory.calibration import Calibration
+
 
 class MemoryGiven(NamedTuple):
     """What is None is estimated from the GPU and the checkpoint. `available_gib` is what the engine's own log calls
@@ -13,6 +15,7 @@ class MemoryGiven(NamedTuple):
     weights_gib: float | None = None
     draft_weights_gib: float | None = None
     checkpoint: str | None = None
+    calibration: Calibration | None = None  # a boot that stands in for estimates
 
     @property
     def of_weights(self) -> bool:
@@ -21,4 +24,5 @@ class MemoryGiven(NamedTuple):
 
     def without_weights(self, *, same_load: bool) -> "MemoryGiven":
         """What still holds where the weights of a rank are others; `same_load`: so does what was free before them."""
-        return MemoryGiven(self.pre_gib if same_load else None, checkpoint=self.checkpoint)
+        pre = self.pre_gib if same_load else None
+        return MemoryGiven(pre, checkpoint=self.checkpoint, calibration=self.calibration)

@@ -32,7 +32,16 @@ class Placement(NamedTuple):
     swizzled_copies: bool = False  # a kernel keeps ModelOpt NVFP4's scales twice, as stored and swizzled
     freed_copies: bool = False  # a kernel builds the second scales and frees them after the load
     modelopt_draft: bool = False  # of a ModelOpt FP4 checkpoint the MTP layer is built in BF16, its own head packed
+    split_cutlass: bool = (
+        False  # cutlass on SM100 with the width of each expert split: NVFP4 boots held more than known
+    )
+    widened_mxfp4: bool = False  # ROCm, where the one public MXFP4 boot held weights of FP8's size
     notes: tuple[str, ...] = ()  # what the engine does with weights that the bytes leave out
+
+    @property
+    def widths(self) -> tuple[object, ...]:
+        """What each rank holds a share of, and how large a share; kernels and drafts apart."""
+        return (*self[self._fields.index("stages") : self._fields.index("draft")], self.vision)
 
     @property
     def tensor_parallel(self) -> bool:

@@ -72,7 +72,12 @@ _NAMED = {
     ),
     "nvfp4-experts": (
         "nvfp4:experts/bf16", False,
-        "routed experts NVFP4 alone, MTP layer BF16; about 45.8 GiB on 4x RTX PRO 6000, a rounded figure",
+        "routed experts NVFP4 alone, MTP layer BF16; no public figure of this layout",
+    ),
+    "nvfp4-mtp": (
+        "nvfp4:experts", True,
+        "routed experts NVFP4, the MTP layer's too (LibertAIDAI/GLM-5.3-Flash-NVFP4, 181 GiB on disk): about 45.8 GiB "
+        "(cutlass) and 49 GiB (marlin) of target printed at TP4",
     ),
     "nvfp4-mlp": (
         "nvfp4:experts+shared+mlp/bf16", True,
@@ -96,7 +101,7 @@ _NAMED = {
     ),
     "mxfp4": (
         "mxfp4:experts", False,
-        "routed experts E2M1 with one E8M0 scale for 32 weights; ROCm pads and shuffles them: never measured",
+        "routed experts E2M1 with one E8M0 scale for 32 weights; nobody printed what they weigh",
     ),
 }  # fmt: skip
 CHECKPOINTS = tuple(_NAMED)

@@ -50,7 +50,7 @@ def layout(plan: Plan) -> str:
 
 def memory_line(budget: MemoryBudget) -> str:
     """What is free on a GPU before and after the load, and how far that may be off."""
-    how = "" if budget.how == "measured" else f" (estimated, +-{max(budget.error_gib, 0.1):.1f} GiB)"
+    how = "" if budget.how == "measured" else f" ({budget.how}, +-{max(budget.error_gib, 0.1):.1f} GiB)"
     return (
         f"{show_gib(budget.pre_gib, budget.how)} GiB free before the load, "
         f"{show_gib(budget.available_gib, budget.how)} GiB after it{how}"

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
-from glm_kvplan.engines.sglang.boot_log.rows import Row, decimals
+from glm_kvplan.engines.sglang.boot_log.rows import Row, telling_digits
 from glm_kvplan.show.console import console
 from glm_kvplan.show.headline import layout
 from glm_kvplan.show.reconcile_words import notes, verdict
@@ -82,11 +82,11 @@ def _footnotes(rows: tuple[Row, ...]) -> dict[str, list[str]]:
 
 
 def _difference(row: Row) -> str:
-    if row.difference is None or (row.explained and not row.note):
+    if row.difference is None or (row.explained and not (row.note and row.difference)):
         return "" if row.difference is None else "0"
     if isinstance(row.difference, int):
         return f"{row.difference:+,}"
-    return f"{row.difference:+.{decimals(row.printed)}f}"
+    return f"{row.difference:+.{telling_digits(row.printed, row.difference)}f}"
 
 
 def _fits(answer: Reconciliation) -> list[str]:

@@ -59,7 +59,7 @@ BF16 = {1: "585.09 + 16.24", 2: "292.88 + 8.17", 4: "146.78 + 4.13", 8: "73.73 +
 
 @pytest.mark.parametrize("tp", FP8)
 @pytest.mark.parametrize("expert_parallel", [False, True])
-@pytest.mark.parametrize(("checkpoint", "table"), [("fp8", FP8), ("nvfp4-ct:experts", NVFP4)])
+@pytest.mark.parametrize(("checkpoint", "table"), [("fp8", FP8), ("nvfp4-mtp", NVFP4)])
 def test_tensor_and_attention_data_parallel(
     tp: int, expert_parallel: bool, checkpoint: str, table: dict[int, tuple[str, ...]]
 ) -> None:
@@ -116,7 +116,7 @@ PRINTED = [
     ("w4a16", 2, "rtxpro6000", {}, 84.71, 3.19),
     ("w4a16-fp8", 2, "rtxpro6000", {}, 81.51, 3.19),
     ("fp8", 8, "mi355x", {}, 38.02, None),
-    ("nvfp4-experts", 4, "rtxpro6000", MARLIN, 49.0, None),  # printed as about 49
+    ("nvfp4-mtp", 4, "rtxpro6000", MARLIN, 49.0, None),  # printed as about 49
 ]
 
 
@@ -178,7 +178,7 @@ def test_unmeasured_layouts_say_so() -> None:
 
 
 def test_marlin_keeps_the_swizzled_scales_too() -> None:
-    assert gib(deployment(4), "nvfp4:experts", moe_runner_backend="marlin") == ["49.33 + 3.92"]
+    assert gib(deployment(4), "nvfp4:experts", moe_runner_backend="marlin") == ["49.33 + 1.81"]
     assert gib(deployment(4), "w4a16", moe_runner_backend="marlin") == gib(deployment(4), "w4a16")
 
 

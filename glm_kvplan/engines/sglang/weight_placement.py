@@ -43,6 +43,8 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
         # layers/quantization/marlin_utils_fp4.py:468-573 and modelopt_quant.py:2553-2584 at 0.5.23
         swizzled_copies=_fp4_runner(runner, gpu) == "marlin",
         freed_copies=_fp4_runner(runner, gpu) == "flashinfer_cutlass",
+        split_cutlass=sm100 and tp > deployment.ep_size and _fp4_runner(runner, gpu) == "flashinfer_cutlass",
+        widened_mxfp4=gpu is not None and gpu.vendor == "rocm",
         modelopt_draft=True,  # models/deepseek_nextn.py:71-75, :294-299 at 0.5.23
         notes=tuple(_notes(deployment)),
     )

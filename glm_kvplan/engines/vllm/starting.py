@@ -50,6 +50,8 @@ def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun
 
 def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate | None]:
     """The memory of the blocks, and the weights' estimate where it was needed."""
+    if given.calibration is not None:
+        raise InputError("--calibrate reads SGLang's boots; of a vLLM boot give --available-gib, as its log says")
     known = plan.deployment.kv_cache_memory_bytes is not None or given.available_gib is not None
     weights = None
     if not known and (given.weights_gib is None or (plan.deployment.draft_layers and given.draft_weights_gib is None)):

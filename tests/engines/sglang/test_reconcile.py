@@ -3,17 +3,24 @@
 from typing import Any
 
 import pytest
-from boots import LOGS, PUBLISHED, edited, held, printed
+from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed
 
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
-from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, bytes_row
+from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, Row, bytes_row, telling_digits
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.show.reconcile_text import _difference
 from glm_kvplan.units import GIB
+
+OLDER_BUILD = {
+    "tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "ep_size": 8, "moe_runner_backend": "deep_gemm",
+    "dsa_prefill_backend": "tilelang", "dsa_decode_backend": "tilelang", "context_length": 32768,
+    "max_running_requests": 256, "mem_fraction_static": 0.8, "kv_cache_dtype": "fp8_e4m3",
+}  # fmt: skip
 
 
 def test_every_log_is_listed() -> None:
@@ -94,6 +101,53 @@ def test_every_printed_digit_counts() -> None:
             assert changed != text
             again = reconcile(read_log(changed.splitlines())[0], Given(engine="0.5.23"))
             assert not again.explained
+
+
+def test_an_unexplained_row_never_shows_no_difference() -> None:
+    """Compared before rounding: a reading just outside the span is told with the digits that tell it."""
+    rows = {row.name: row for row in held("b200x4-mtp6-frac80").rows}
+    top = rows["free after draft pools"].predicted.partition("..")[2]
+    answer = edited("b200x4-mtp6-frac80", ("avail mem=34.00 GB", f"avail mem={float(top) + 0.01:.2f} GB"))
+    for row in answer.rows:
+        if row.explained is False:
+            assert float(_difference(row).replace(",", "")), row
+    assert [telling_digits("1.00", off) for off in (0.0, 0.004, 0.006, -0.0004, 2.0)] == [2, 3, 2, 4, 2]
+    odd = Row("free after pools", "", "33.9..34.0", "34.00", 0.0003, False, "memory")
+    assert _difference(odd) == "+0.0003"
+
+
+def test_what_can_be_judged_stays_where_no_memory_gives_the_sizes() -> None:
+    """A build of before the release: its pools come out as far as they are the same, and its page tells it."""
+    (log,) = boots_of(BOOTS / "h20-3e-older-build.log")
+    answer = reconcile(log, Given(flags=OLDER_BUILD, gpu="h20-3e", engine="0.5.23"))
+    assert printed(answer) == {
+        "max_total_num_tokens": ("?", "4922240"),
+        "max_mamba_cache_size": ("?", "211"),
+        "state pool slots": ("211", "211"),
+        "state pool conv": ("0.99", "0.99"),
+        "state pool ssm": ("28.16", "28.16"),
+        "token pool dtype": ("float8_e4m3fn", "float8_e4m3fn"),
+        "token pool tokens": ("4922240", "4922240"),
+        "token pool size": ("27.48", "32.47"),
+    }
+    assert causes(answer) == ("4,922,240 is no multiple of this release's page of 256 tokens: an older build",)
+    assert answer.sizing.sizes is None
+    first, second = answer.sizing.stand_ins
+    assert (first.tokens, first.state_slots) == (second.tokens, second.state_slots) == (4922240, 211)
+    assert first.running_requests != second.running_requests
+
+
+def test_rows_of_a_size_that_nobody_knows_are_left_out() -> None:
+    """Snapshots go with the requests, which the log lacks; the state pool does not."""
+    lines = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if "Load weight" not in line and "max_total_num_tokens=" not in line]
+    answer = reconcile(read_log([line.replace("7289664", "7289665") for line in kept])[0])
+    rows = printed(answer)
+    assert (answer.sizing.band, answer.sizing.sizes) == (None, None)
+    assert "state pool snapshot_ssm" not in rows
+    assert rows["state pool ssm"] == ("19.65", "19.65")
+    assert rows["draft token pool size"] == ("4.37", "4.37")
+    assert any("is no multiple of this release's page of 64 tokens" in cause for cause in causes(answer))
 
 
 def test_a_rank_that_differs_is_named() -> None:

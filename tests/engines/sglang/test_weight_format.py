@@ -87,7 +87,7 @@ def test_formats_by_config(config: dict[str, Any], expected: str) -> None:
         ("nvidia/GLM-5.3-Flash-NVFP4", "nvfp4"),
         ("RadixArk/GLM-5.3-Flash-NVFP4", "nvfp4-mlp"),
         ("/hub/models--RedHatAI--GLM-5.3-Flash-NVFP4/snapshots/abc", "nvfp4-fp8"),
-        ("LibertAIDAI/GLM-5.3-Flash-NVFP4", "nvfp4-experts"),
+        ("LibertAIDAI/GLM-5.3-Flash-NVFP4", "nvfp4-mtp"),
         ("/scratch/out/GLM-5.3-Flash-W4A16-NVFP4-K32-Experts-FP8-WO", "w4a16-fp8"),
         ("x/GLM-5.3-Flash-W4A16", "w4a16"),
     ],

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from glm_kvplan.engines.sglang.boot_log.boot import logged_memory
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, rows_of
-from glm_kvplan.engines.sglang.boot_log.rows import Row
+from glm_kvplan.engines.sglang.boot_log.rows import Row, printed_sizes
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import GIB
 
@@ -61,6 +61,9 @@ def _hints(answer: Reconciliation, row: Row) -> Iterator[str]:
     if own is not None:
         yield own
     elif row.name.startswith("max_"):
+        tokens, page = printed_sizes(boot).tokens, deployment.page_size
+        if tokens is not None and tokens % page:
+            yield f"{tokens:,} is no multiple of this release's page of {page} tokens: an older build"
         seen = len(boot.ranks)
         if logged_memory(boot) is not None and seen < deployment.world_size * deployment.replicas:
             yield (

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
-from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, half_step, word_row
+from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, half_step, telling_digits, word_row
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
 from glm_kvplan.engines.sglang.components import pool_units, tensor_specs
 from glm_kvplan.engines.sglang.components.component import DRAFT
@@ -49,19 +49,28 @@ def flag_rows(plan: Plan, boot: Boot) -> Iterator[Row]:
 
 
 def pool_rows(plan: Plan, boot: Boot, answer: Sizing) -> Iterator[Row]:
-    """Every pool of one rank of each pipeline stage, and the ranks that printed something else."""
-    sizes = answer.sizes
+    """Every pool of one rank of each pipeline stage, and the ranks that printed something else.
+
+    Where a size is known to nobody, the rows that do not depend on it.
+    """
+    if answer.sizes is not None:
+        yield from _pool_rows(plan, boot, answer, answer.sizes)
+        return
+    first, *others = (tuple(_pool_rows(plan, boot, answer, sizes)) for sizes in answer.stand_ins)
+    yield from (row for row in first if all(row in other for other in others))
+
+
+def _pool_rows(plan: Plan, boot: Boot, answer: Sizing, sizes: PoolSizes) -> Iterator[Row]:
     yield from _warning_rows(plan, boot, sizes)
     for number, of_stage in enumerate(ranks(plan)):
         logged = {rank: found for rank, found in boot.ranks.items() if rank.pp == number}
         rank = _fullest(logged)
         if rank is None:
             continue
-        if sizes is not None:
-            specs = tensor_specs(of_stage, sizes)
-            label = str(rank) if plan.deployment.pp_size > 1 else ""
-            yield from _rank_rows(plan, logged[rank], specs, sizes, label)
-            yield from _memory_rows(logged[rank], specs, answer, str(rank) if len(boot.ranks) > 1 else "")
+        specs = tensor_specs(of_stage, sizes)
+        label = str(rank) if plan.deployment.pp_size > 1 else ""
+        yield from _rank_rows(plan, logged[rank], specs, sizes, label)
+        yield from _memory_rows(logged[rank], specs, answer, str(rank) if len(boot.ranks) > 1 else "")
         yield from _disagreements(logged, rank)
 
 
@@ -148,7 +157,8 @@ def _memory_rows(
         least = most - 2 * rounding - max(answer.taken_gib, 0.0) - spread
         value = float(printed)
         outside = value - min(max(value, least), most)
-        shown = f"{least:.2f}..{most:.2f}"
+        digits = telling_digits(printed, outside)
+        shown = f"{least:.{digits}f}..{most:.{digits}f}"
         name = "free after draft pools" if drafts else "free after pools"
         yield Row(name, label, shown, printed, outside, not outside, "memory", "to the allocator's rounding")
     for ready in readings.get("ready", ())[:1]:
@@ -156,7 +166,7 @@ def _memory_rows(
             yield Row("available_gpu_mem", label, "", ready["available"], None, None, "", "after CUDA graphs")
 
 
-def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[Row]:
+def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes) -> Iterator[Row]:
     ratio = plan.deployment.slots_per_request
     capped = boot.first("capped")
     if capped is not None:
@@ -167,10 +177,9 @@ def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[R
     if reduced is not None:
         wanted = costs(rank_of(plan)).requests
         yield count_row("reduced: requested", "", wanted or 0, reduced["wanted"], "flags")
-        if sizes is not None:
-            yield count_row("reduced: granted", "", sizes.running_requests, reduced["requests"], "printed sizes")
+        yield count_row("reduced: granted", "", sizes.running_requests, reduced["requests"], "printed sizes")
     raised = boot.first("decode_slots")
-    if raised is not None and sizes is not None:
+    if raised is not None:
         requests = sizes.running_requests + pool_units.prealloc_requests(plan.deployment)
         yield count_row("decode slots: requests", "", requests, raised["requests"], "printed sizes")
         each = 1 + pool_units.ping_pong_slots(plan.deployment)

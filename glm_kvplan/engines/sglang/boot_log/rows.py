@@ -43,6 +43,14 @@ def bytes_row(name: str, rank: str, predicted: int, printed: str, *, decimal: bo
     return Row(name, rank, shown, printed, float(printed) - value, shown == printed, "printed sizes")
 
 
+def telling_digits(printed: str, difference: float) -> int:
+    """Decimals to show a prediction and its difference with: as many as were printed, more where that hides it."""
+    digits = decimals(printed)
+    while difference and digits < 12 and not float(f"{difference:.{digits}f}"):
+        digits += 1
+    return digits
+
+
 def decimals(printed: str) -> int:
     return len(printed.partition(".")[2])
 

@@ -20,6 +20,8 @@ _NAMES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests"
 class Sizing(NamedTuple):
     """`sizes` are the printed ones, a predicted one where the log lacks it; None where neither is known.
 
+    `stand_ins` are then two that agree in what is known and differ in what is not: what both foretell, is known.
+
     `pre_gib` is what was free before the load: as logged, or all of the card.
 
     `band` is the free memory that gives exactly the printed sizes, `taken_gib` how far it lies below the log's last
@@ -32,6 +34,7 @@ class Sizing(NamedTuple):
     band: Band | None
     taken_gib: float | None
     sizes: PoolSizes | None
+    stand_ins: tuple[PoolSizes, ...]
     rows: tuple[Row, ...]
 
 
@@ -47,24 +50,36 @@ def sizing(plan: Plan, boot: Boot) -> Sizing:
         band = fit(lambda gib: _attempt(plan, pre, gib), pre, printed)
         if band is not None and memory is not None:
             taken = band.distance(memory.available_gib)
-    sizes = _known(printed, solution, None if band is None else _attempt(plan, pre, band.least_gib))
+    known = _known(printed, solution, None if band is None else _attempt(plan, pre, band.least_gib))
+    sizes, stand_ins = _whole(known), _stand_ins(plan, known)
     rows = tuple(_rows(plan, boot, printed, memory, solution, band, taken))
-    return Sizing(memory, pre, solution, band, taken, sizes, rows)
+    return Sizing(memory, pre, solution, band, taken, sizes, stand_ins, rows)
 
 
 def _attempt(plan: Plan, pre_gib: float, available_gib: float) -> Solution:
     return attempt(plan, pre_gib, max(available_gib, 0.0))
 
 
-def _known(printed: PrintedSizes, *solutions: Solution | None) -> PoolSizes | None:
+def _known(printed: PrintedSizes, *solutions: Solution | None) -> PrintedSizes:
     known: list[int | None] = list(printed)
     for solution in solutions:
         if solution is not None and solution.failure is None:
             known = [size if size is not None else other for size, other in zip(known, solution.sizes, strict=True)]
-    tokens, slots, requests = known
-    if tokens is None or slots is None or requests is None:
+    return PrintedSizes(*known)
+
+
+def _whole(known: PrintedSizes) -> PoolSizes | None:
+    if known.tokens is None or known.state_slots is None or known.running_requests is None:
         return None
-    return PoolSizes(tokens, slots, requests)
+    return PoolSizes(known.tokens, known.state_slots, known.running_requests)
+
+
+def _stand_ins(plan: Plan, known: PrintedSizes) -> tuple[PoolSizes, ...]:
+    page = plan.deployment.page_size
+    ends = ((page, 1, 1), (2**14 * page, 2**10, 2**10))
+    return tuple(
+        PoolSizes(*(other if size is None else size for size, other in zip(known, end, strict=True))) for end in ends
+    )
 
 
 def _rows(

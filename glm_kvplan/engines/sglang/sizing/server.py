@@ -180,6 +180,7 @@ class Server:
             total_bytes=self.budget.total_bytes,
             rocm=self.plan.gpu.vendor == "rocm",
             prompt_tokens=prompt_tokens,
+            graphs_off_gib=self.budget.graphs_off_gib,
         )
 
     def with_flags(self, **changes: object) -> "Server":
@@ -237,5 +238,6 @@ def _memory(
         draft_weights_gib=given.draft_weights_gib,
         weights=weights,
         after=after,
+        calibration=given.calibration,
     )
     return budget, weights

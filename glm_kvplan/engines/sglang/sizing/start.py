@@ -39,8 +39,8 @@ class Boot(NamedTuple):
 
     @property
     def weight_notes(self) -> tuple[str, ...]:
-        """What is to be known of estimated weights."""
-        return () if self.weights is None else self.weights.notes
+        """What is to be known of memory that was not read: another boot's figures, estimated weights."""
+        return (*self.budget.calibrated, *(() if self.weights is None else self.weights.notes))
 
     @property
     def solution(self) -> Solution:

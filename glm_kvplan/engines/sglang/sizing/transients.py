@@ -124,8 +124,11 @@ def transients(
     rocm: bool = False,
     prompt_tokens: int | None = None,
     captured_tokens: int | None = None,
+    graphs_off_gib: float = 0.0,
 ) -> Transients:
     """What one prompt needs while it is prefilled, out of `free_bytes`; `total_bytes` is the card's memory.
+
+    `graphs_off_gib` is how much more than estimated a boot's CUDA graphs took.
 
     `prompt_tokens` None: the longest prompt the server admits. The chunk of `deployment` is one DP worker's.
     """
@@ -135,8 +138,10 @@ def transients(
     items: list[Transient] = []
     graphs = graph_bytes(deployment, sizes.running_requests, captured_tokens)
     if graphs:
+        graphs = max(graphs + int(graphs_off_gib * GIB), 0)
         bound = "grows with the largest captured batch and the draft tokens; kept for good"
-        items.append(Transient("CUDA graphs", graphs, bound, "estimated", "fitted to five public boot logs"))
+        source = "a boot's own, grown as estimated" if graphs_off_gib else "fitted to five public boot logs"
+        items.append(Transient("CUDA graphs", graphs, bound, "estimated", source))
     decode = deployment.disaggregation_mode == "decode"
     chunk = query_rows(deployment)
     width = sizes.running_requests * (deployment.max_draft_tokens or 1) if decode else chunk
