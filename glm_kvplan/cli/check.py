@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json
 from glm_kvplan.errors import InputError
 
@@ -57,34 +58,29 @@ def check(
     """
     if context.obj["launch"] is not None:
         raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
-    from glm_kvplan.answers.check.checking import check_files, exit_code
+    from glm_kvplan.answers.check.check_answer import answer_check
+    from glm_kvplan.answers.check.check_page import check_page
+    from glm_kvplan.answers.check.checking import check_files
+    from glm_kvplan.answers.check.finding_words import judged
 
-    checked = check_files(files, engine=engine, gpu=gpu, config_root=config_root)
-    code = exit_code(checked, strict)
-    if json or format is Format.json:
-        from glm_kvplan.show import check_json
-        from glm_kvplan.show.json_text import print_json
-
-        print_json(check_json.document(checked, code))
+    answer = answer_check(check_files(files, engine=engine, gpu=gpu, config_root=config_root), strict)
+    if json or format in (Format.text, Format.json):
+        print_answer("check", answer, lambda: check_page(answer), json or format is Format.json)
     elif format is Format.sarif:
-        from glm_kvplan.show import check_sarif
-        from glm_kvplan.show.json_text import print_json
+        from glm_kvplan.show.json import print_json
+        from glm_kvplan.show.sarif import sarif
 
-        print_json(check_sarif.document(checked))
+        print_json(sarif(judged(answer)))
     elif format is Format.junit:
-        from glm_kvplan.show import check_junit
+        from glm_kvplan.show.junit import junit
 
-        print(check_junit.text(checked))
+        print(junit(judged(answer)))
     elif format is Format.github:
-        from glm_kvplan.show import check_github
+        from glm_kvplan.show.github import github_lines
 
-        print("\n".join(check_github.lines(checked)))
-    elif format is Format.markdown:
-        from glm_kvplan.show import check_markdown
-
-        print("\n".join(check_markdown.lines(checked)))
+        print("\n".join(github_lines(judged(answer))))
     else:
-        from glm_kvplan.show.check_text import render
+        from glm_kvplan.show.markdown import markdown
 
-        render(checked)
-    return code
+        print(markdown(check_page(answer)), end="")
+    return answer.exit_code

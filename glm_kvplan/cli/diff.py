@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json
 from glm_kvplan.errors import InputError
 
@@ -33,21 +34,14 @@ def diff(
     engines, gpus = _pair("--engine", engine), _pair("--gpu", gpu)
     if len(files) == 1 and engines[0] == engines[1] and gpus[0] == gpus[1]:
         raise InputError("one file alone: name a second one, or two engines or GPUs (--engine A --engine B)")
+    from glm_kvplan.answers.diff.diff_answer import answer_diff
+    from glm_kvplan.answers.diff.diff_page import diff_page
     from glm_kvplan.answers.diff.sides import side_of
-    from glm_kvplan.answers.diff.starts import boot_changes
 
     a = side_of(files[0], engines[0], gpus[0])
     b = side_of(files[-1], engines[1], gpus[1])
-    found = boot_changes(a, b)
-    if json:
-        from glm_kvplan.show.diff_json import document
-        from glm_kvplan.show.json_text import print_json
-
-        print_json(document(a, b, found))
-    else:
-        from glm_kvplan.show.diff_text import render
-
-        render(a, b, found)
+    answer = answer_diff(a, b)
+    print_answer("diff", answer, lambda: diff_page(answer), json)
 
 
 def _pair(option: str, values: list[str] | None) -> tuple[str | None, str | None]:

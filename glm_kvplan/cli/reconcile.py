@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json, Launch, Model, Revision, read_launch
 from glm_kvplan.engines.engine import find_release
 from glm_kvplan.engines.planner import read_command
@@ -93,15 +94,12 @@ def reconcile(
         _save(save, to_yaml(plan_document(answer, source)), force, answer.explained)
     if save == "-":
         pass  # the file is the output
-    elif json:
-        from glm_kvplan.show.json_text import print_json
-        from glm_kvplan.show.reconcile_json import document
-
-        print_json(document(answer, likely, number, len(boots)))
     else:
-        from glm_kvplan.show.reconcile_text import render
+        from glm_kvplan.engines.sglang.answers.reconcile_answer import answer_reconcile
+        from glm_kvplan.engines.sglang.answers.reconcile_page import reconcile_page
 
-        render(answer, likely, number, len(boots))
+        told = answer_reconcile(answer, likely, number, len(boots))
+        print_answer("reconcile", told, lambda: reconcile_page(told), json)
     return 0 if answer.explained else 1
 
 

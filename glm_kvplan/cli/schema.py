@@ -7,6 +7,6 @@ def schema() -> None:
     Example: kvplan schema > deployment.schema.json
     """
     from glm_kvplan.answers.check.file_schema import json_schema
-    from glm_kvplan.show.json_text import print_json
+    from glm_kvplan.show.json import print_json
 
     print_json(json_schema())

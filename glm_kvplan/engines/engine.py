@@ -19,6 +19,7 @@ from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import HostGiven
 
 if TYPE_CHECKING:
+    from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.memory.gpu import Gpu
     from glm_kvplan.model.geometry import Geometry
     from glm_kvplan.model.loader import Model
@@ -223,6 +224,12 @@ def answering(plan: Given, command: str) -> Answering:
     """How the engine of a plan answers `command`. Raises InputError for one that it does not answer."""
     found: Engine = plan.profile.engine
     return engine_answering(found, command)
+
+
+def head_of(plan: Given) -> "Head":
+    """The head of every answer about a plan, in its engine's words."""
+    found: Head = import_module(f"{_answers(plan.profile.engine)}.plan_head").head_of(plan)
+    return found
 
 
 def engine_answering(engine: Engine, command: str) -> Answering:

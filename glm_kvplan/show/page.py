@@ -100,12 +100,13 @@ class Section(NamedTuple):
     blocks: tuple[Block, ...]
     title: Text = ""
     quiet: bool = False
+    tone: str = "strong"  # of its title
 
 
 class Page(NamedTuple):
     """A whole answer. `warnings` are shown in every form; `notes` say how the input was read.
 
-    `lead` are the lines under the title. `language` is the one its sentences are said in.
+    `lead` are the lines under the title; a terminal leaves the title of a `quiet` page out.
     """
 
     title: Text
@@ -114,6 +115,7 @@ class Page(NamedTuple):
     warnings: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
     footer: tuple[Text, ...] = ()
+    quiet: bool = False
 
 
 def heading(text: Text) -> Row:

@@ -19,7 +19,7 @@ def print_page(page: Page, stream: TextIO | None = None, words: Words = ENGLISH)
 
 def page_lines(page: Page, out: Screen, words: Words = ENGLISH) -> list[list[Piece]]:
     """The lines of a page: title and lead, then its sections with an empty line before each, then its warnings."""
-    lines = _line(Line(page.title, "strong"), out, words)
+    lines = [] if page.quiet else _line(Line(page.title, "strong"), out, words)
     for line in page.lead:
         lines += _line(line, out, words)
     for section in page.sections:
@@ -28,7 +28,7 @@ def page_lines(page: Page, out: Screen, words: Words = ENGLISH) -> list[list[Pie
         if lines:
             lines.append([])
         if section.title and not section.quiet:
-            lines += _line(Line(section.title, "strong"), out, words)
+            lines += _line(Line(section.title, section.tone), out, words)
         for block in section.blocks:
             lines += _block(block, out, words)
     if page.warnings:

@@ -82,7 +82,7 @@ def test_the_command(arguments: tuple[str, ...], says: str) -> None:
 
 def test_the_command_as_json() -> None:
     document = json.loads(kvplan(SLOTS, FRACTION, "--json").stdout)
-    assert (document["schema"], document["schema_version"]) == ("glm-kvplan/diff", 1)
+    assert (document["schema"], document["schema_version"]) == ("glm-kvplan/diff", 2)
     assert document["a"]["label"] == SLOTS and document["b"]["engine"] == "0.5.20"
     assert {change["kind"] for change in document["changes"]} == set(KINDS)
 

@@ -56,7 +56,7 @@ def test_no_bad_file_stops_the_others(tmp_path: Path) -> None:
     for name in names:
         assert f"{name}:" in done.stdout and "unusable" in done.stdout
     assert f"1 holds, 0 fall short, {len(BAD) + 2} unusable" in done.stdout
-    assert "good.kvplan.yaml holds" in done.stdout
+    assert "good.kvplan.yaml: holds" in done.stdout
 
 
 REFUSED = ("--tp-size", "8", "--dp-size", "3", "--enable-dp-attention")

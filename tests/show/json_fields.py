@@ -27,6 +27,8 @@ class Field(NamedTuple):
 
 def sections() -> dict[str, Any]:
     """The types by the heading that documents them."""
+    from glm_kvplan.answers.check.check_answer import CheckAnswer
+    from glm_kvplan.answers.diff.diff_answer import DiffAnswer
     from glm_kvplan.answers.validate_answer import ValidateAnswer
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.changes import Change
@@ -39,6 +41,7 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.sglang.answers.model_answer import ModelAnswer
     from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown
     from glm_kvplan.engines.sglang.answers.pools_answer import PoolsAnswer, TensorShown
+    from glm_kvplan.engines.sglang.answers.reconcile_answer import ReconcileAnswer
     from glm_kvplan.engines.sglang.answers.release_comparison import EngineComparison
     from glm_kvplan.engines.sglang.answers.resolve_answer import ResolveAnswer
     from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
@@ -69,6 +72,9 @@ def sections() -> dict[str, Any]:
         "engines": EnginesAnswer,
         "engines-diff": EngineComparison,
         "gpus": GpusAnswer,
+        "check": CheckAnswer,
+        "diff": DiffAnswer,
+        "reconcile": ReconcileAnswer,
         "explain": ExplainAnswer,
         "explain, where": PlacesAnswer,
         "explain, topics": TopicsAnswer,

@@ -8,8 +8,15 @@ from xml.etree import ElementTree
 
 import pytest
 
+from glm_kvplan.answers.check.check_answer import CheckAnswer, answer_check
+from glm_kvplan.answers.check.check_page import check_page
 from glm_kvplan.answers.check.checking import Checked, check_files
-from glm_kvplan.show import check_github, check_json, check_junit, check_markdown, check_sarif
+from glm_kvplan.answers.check.finding_words import judged
+from glm_kvplan.show.github import github_lines
+from glm_kvplan.show.json import document as json_document
+from glm_kvplan.show.junit import junit
+from glm_kvplan.show.markdown import markdown
+from glm_kvplan.show.sarif import sarif
 
 FILES = {
     "falls short, 100%.kvplan.yaml": (
@@ -23,18 +30,18 @@ FILES = {
 
 
 @pytest.fixture
-def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Checked]:
+def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckAnswer:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    return check_files(list(FILES))
+    return answer_check(check_files(list(FILES)))
 
 
 _COMMAND = re.compile(r"::(error|warning) file=([^,:]*),line=(\d+),title=([^,:]*)::(.*)")
 
 
-def test_github_annotations_parse_and_point_at_their_lines(checked: list[Checked]) -> None:
-    *commands, summary = check_github.lines(checked)
+def test_github_annotations_parse_and_point_at_their_lines(checked: CheckAnswer) -> None:
+    *commands, summary = github_lines(judged(checked))
     found = [match.groups() for line in commands if (match := _COMMAND.fullmatch(line))]
     assert len(found) == len(commands)
     places = {(level, unquote(path), int(line), title) for level, path, line, title, _ in found}
@@ -45,8 +52,8 @@ def test_github_annotations_parse_and_point_at_their_lines(checked: list[Checked
     assert summary.startswith("3 files: 1 holds, 1 falls short, 1 unusable")
 
 
-def test_junit_counts_add_up(checked: list[Checked]) -> None:
-    root = ElementTree.fromstring(check_junit.text(checked))
+def test_junit_counts_add_up(checked: CheckAnswer) -> None:
+    root = ElementTree.fromstring(junit(judged(checked)))
     assert root.tag == "testsuites"
     assert [suite.get("name") for suite in root] == list(FILES)
     cases = root.findall("testsuite/testcase")
@@ -59,13 +66,13 @@ def test_junit_counts_add_up(checked: list[Checked]) -> None:
 
 
 def test_junit_survives_characters_that_xml_has_not() -> None:
-    document = check_junit.text([Checked(path="a\x1b[31m.yaml", error="bad \x00 \ufffe & < 'text'")])
-    case = ElementTree.fromstring(document).find("testsuite/testcase/error")
-    assert case is not None and case.text == "bad ? ? & < 'text'"
+    checked = answer_check([Checked(path="a\x1b[31m.yaml", error="bad \x00 \ufffe & < 'text'")])
+    case = ElementTree.fromstring(junit(judged(checked))).find("testsuite/testcase/error")
+    assert case is not None and case.text == r"bad \x00 \ufffe & < 'text'"
 
 
-def test_sarif_names_rule_level_and_place_of_every_result(checked: list[Checked]) -> None:
-    document = json.loads(json.dumps(check_sarif.document(checked)))
+def test_sarif_names_rule_level_and_place_of_every_result(checked: CheckAnswer) -> None:
+    document = json.loads(json.dumps(sarif(judged(checked))))
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
     rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
@@ -80,9 +87,9 @@ def test_sarif_names_rule_level_and_place_of_every_result(checked: list[Checked]
     assert place["region"] == {"startLine": 5}
 
 
-def test_json_carries_every_finding(checked: list[Checked]) -> None:
-    document = json.loads(json.dumps(check_json.document(checked, 2), allow_nan=False))
-    assert (document["schema"], document["schema_version"], document["exit_code"]) == ("glm-kvplan/check", 1, 2)
+def test_json_carries_every_finding(checked: CheckAnswer) -> None:
+    document = json.loads(json.dumps(json_document("check", checked), allow_nan=False))
+    assert (document["schema"], document["schema_version"], document["exit_code"]) == ("glm-kvplan/check", 2, 2)
     short, holds, unusable = document["files"]
     assert [file["verdict"] for file in document["files"]] == ["falls short", "holds", "unusable"]
     finding = next(finding for finding in short["findings"] if finding["name"] == "min_total_tokens")
@@ -93,10 +100,10 @@ def test_json_carries_every_finding(checked: list[Checked]) -> None:
     assert holds["certainty"] == "estimated" and short["certainty"] == "derived"
 
 
-def test_markdown_tables_have_whole_rows(checked: list[Checked]) -> None:
-    lines = list(check_markdown.lines(checked))
+def test_markdown_tables_have_whole_rows(checked: CheckAnswer) -> None:
+    lines = markdown(check_page(checked)).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
     assert sum(line.startswith("### ") for line in lines) == 3
     text = "\n".join(lines)
-    assert "a \\| b \\<c\\>" in text and "**falls short**" in text
+    assert "a \\| b \\<c\\>" in text and "**FAILS**" in text and ": falls short" in text

@@ -107,8 +107,7 @@ def test_the_schema_is_the_commands_name() -> None:
         command = words.split()[0]
         expected = name if name == "engines-diff" else command
         assert answers()[name]["schema"] == f"glm-kvplan/{expected}"
-        old = ("check", "diff", "reconcile")
-        assert answers()[name]["schema_version"] == (1 if command in old else 2)
+        assert answers()[name]["schema_version"] == 2
 
 
 def test_the_tables_are_the_types() -> None:

@@ -28,7 +28,7 @@ def test_brackets_of_a_path_are_shown(
         Path(name).write_text(DEPLOYMENT % ranks, encoding="utf-8")
     compared = printed(capsys, "diff", "[/v2]:bug:.kvplan.yaml", "[v1].kvplan.yaml")
     assert "A  [/v2]:bug:.kvplan.yaml: " in compared and "B  [v1].kvplan.yaml: " in compared
-    assert "[v1].kvplan.yaml holds" in printed(capsys, "check", "[v1].kvplan.yaml")
+    assert "[v1].kvplan.yaml: holds" in printed(capsys, "check", "[v1].kvplan.yaml")
 
 
 def test_brackets_in_a_table_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

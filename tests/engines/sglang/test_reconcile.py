@@ -6,6 +6,7 @@ import pytest
 from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed
 
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.answers.reconcile_page import _difference
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
@@ -13,7 +14,6 @@ from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
 from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, Row, bytes_row, telling_digits
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.show.reconcile_text import _difference
 from glm_kvplan.units import GIB
 
 OLDER_BUILD = {

@@ -1,12 +1,12 @@
-"""The findings of a check in words, the same in every output format."""
+"""The findings of a check in words, the same in every form, and as CI formats take them."""
 
-from collections.abc import Sequence
-
-from glm_kvplan.answers.check.checking import Checked
+from glm_kvplan.answers.check.check_answer import CheckAnswer, FileChecked
 from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.engines.expectations import KINDS
 from glm_kvplan.show.format import count
+from glm_kvplan.show.judged import Judged, JudgedFile, JudgedFiles
 
+_UNUSABLE = "unusable"
 _UNITS = {
     "min_context": "tokens",
     "min_concurrency": "requests",
@@ -73,19 +73,42 @@ def sentence(finding: Finding) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def meaning(name: str) -> str:
-    """What a kind of finding is about."""
-    return KINDS[name]
-
-
-def summary(checked: Sequence[Checked]) -> str:
+def summary(answer: CheckAnswer) -> str:
     """`11 files: 10 hold, 1 falls short, 0 unusable; 3 warnings`."""
-    unusable = sum(one.error is not None for one in checked)
-    short = sum(one.error is None and not one.holds for one in checked)
-    warnings = sum(len(one.of("warns")) for one in checked)
-    holding = len(checked) - unusable - short
+    files = answer.files
+    unusable = sum(file.error is not None for file in files)
+    short = sum(file.verdict == "falls short" for file in files)
+    warnings = sum(len(file.of("warns")) for file in files)
+    holding = len(files) - unusable - short
     text = (
-        f"{count(len(checked), 'file')}: {holding} hold{'s' * (holding == 1)}, "
+        f"{count(len(files), 'file')}: {holding} hold{'s' * (holding == 1)}, "
         f"{short} fall{'s' * (short == 1)} short, {unusable} unusable"
     )
     return text + (f"; {count(warnings, 'warning')}" if warnings else "")
+
+
+def judged(answer: CheckAnswer) -> JudgedFiles:
+    """The answer as CI formats take it."""
+    meanings = {**KINDS, _UNUSABLE: "the deployment file can be read and planned"}
+    files = tuple(JudgedFile(file.path, tuple(_judged(file))) for file in answer.files)
+    return JudgedFiles("kvplan check", answer.kvplan, files, summary(answer), meanings)
+
+
+def _judged(file: FileChecked) -> list[Judged]:
+    if file.error is not None:
+        line, message = file.error
+        return [Judged(_UNUSABLE, _UNUSABLE, line, False, "unusable deployment file", message, (), message, "")]
+    return [
+        Judged(
+            finding.name,
+            finding.status,
+            finding.line,
+            finding.wanted is not None,
+            title(finding),
+            outcome(finding),
+            (binding(finding), *advice(finding)),
+            sentence(finding),
+            finding.note,
+        )
+        for finding in file.findings
+    ]

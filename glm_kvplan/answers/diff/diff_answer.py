@@ -1,0 +1,38 @@
+"""What changes between two servers: the answer of `kvplan diff`."""
+
+from typing import NamedTuple
+
+from glm_kvplan.answers.diff.starts import Side, boot_changes
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.changes import Change
+from glm_kvplan.engines.engine import head_of
+from glm_kvplan.show.said import Text, say
+
+
+class SideShown(NamedTuple):
+    label: str
+    head: Head
+
+
+class DiffAnswer(NamedTuple):
+    """Both plans, and the changes from `a` to `b`, the most bytes first."""
+
+    a: SideShown
+    b: SideShown
+    changes: tuple[Change, ...]
+    warnings: tuple[Text, ...]
+
+
+def answer_diff(a: Side, b: Side) -> DiffAnswer:
+    noted = dict.fromkeys(note for side in (a, b) for note in side.answer.weight_notes)
+    return DiffAnswer(_side(a), _side(b), boot_changes(a, b), tuple(noted))
+
+
+def _side(side: Side) -> SideShown:
+    return SideShown(side.label, head_of(side.plan))
+
+
+def notes_of(answer: DiffAnswer) -> tuple[Text, ...]:
+    """How the two inputs were read, each said whose it is."""
+    sides = (("A", answer.a), ("B", answer.b))
+    return tuple(say("{side}: {note}", side=name, note=note) for name, side in sides for note in side.head.notes)

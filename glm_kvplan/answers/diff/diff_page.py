@@ -1,0 +1,67 @@
+"""The page of `kvplan diff`: a table for each kind of change, the most bytes first."""
+
+from glm_kvplan.answers.diff.diff_answer import DiffAnswer, SideShown, notes_of
+from glm_kvplan.engines.changes import Change
+from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.said import Said, say
+
+_TITLES = {
+    "pool": "memory of the fullest rank",
+    "size": "what the engine sizes",
+    "limit": "what binds",
+    "unit": "bytes of one unit",
+    "flag": "resolved flags",
+}
+_NUMBERS = ("size", "unit")
+
+
+def diff_page(answer: DiffAnswer) -> Page:
+    sections = tuple(
+        Section(kind, (_table(kind, rows),), say(title))
+        for kind, title in _TITLES.items()
+        if (rows := [change for change in answer.changes if change.kind == kind])
+    )
+    nothing = Section("nothing", (Line(say("nothing that touches memory changes")),))
+    lead = (_layout(answer.a), Line(_name("B", answer.b), "strong"), _layout(answer.b))
+    return Page(_name("A", answer.a), lead, sections or (nothing,), answer.warnings, notes_of(answer))
+
+
+def _name(mark: str, side: SideShown) -> Said:
+    return say("{mark}  {label}: {title}", mark=mark, label=side.label, title=side.head.title)
+
+
+def _layout(side: SideShown) -> Line:
+    return Line(say("   {layout}", layout=side.head.layout), "muted")
+
+
+def _table(kind: str, found: list[Change]) -> Table:
+    if kind == "pool":
+        columns = (Column(), Column("A", "binary"), Column("B", "binary"), Column(say("change"), "binary_change"))
+        return Table(columns, tuple(_pool(change) for change in found))
+    if kind in _NUMBERS:
+        columns = (Column(), Column("A", "count"), Column("B", "count"), Column(say("change"), "change"))
+        return Table(columns, tuple(_number(change) for change in found))
+    columns = (Column("", "code"), Column("A"), Column("B"), Column(say("why")))
+    return Table(columns, tuple(_word(change) for change in found))
+
+
+def _pool(change: Change) -> Row:
+    tone = "bad" if change.nbytes > 0 else "good"
+    return Row((change.name, _value(change.before), _value(change.after), Cell(change.nbytes, tone)))
+
+
+def _number(change: Change) -> Row:
+    before, after = change.before, change.after
+    difference = after - before if isinstance(before, int) and isinstance(after, int) else None
+    return Row((change.name, _value(before), _value(after), difference))
+
+
+def _word(change: Change) -> Row:
+    before, after = (
+        f"{value:,}" if isinstance(value, int) else _value(value) for value in (change.before, change.after)
+    )
+    return Row((change.name, before, after, Cell(change.why, "muted")))
+
+
+def _value(value: object) -> str | int | float:
+    return value if isinstance(value, str | int | float) else "-"
