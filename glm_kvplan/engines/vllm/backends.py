@@ -21,7 +21,7 @@ BACKENDS = (
     Backend("FLASHINFER_MLA_SPARSE_SM90", 9, ("auto", "bfloat16", "fp8", "fp8_e4m3"), 64, False, 1),
     Backend("FLASH_ATTN_MLA_SPARSE", 9, ("auto", "bfloat16"), 64, False, 1),
     Backend(FLASHMLA, 9, (), 64, True, 1),  # its dtypes stand in the profile
-    Backend("FLASHINFER_MLA_SPARSE", 10, ("auto", "bfloat16", "fp8", "fp8_e4m3"), 32, True, 32),
+    Backend("FLASHINFER_MLA_SPARSE", 10, ("auto", "bfloat16", "float16", "fp8", "fp8_e4m3"), 32, True, 32),
     Backend("FLASHINFER_MLA_SPARSE_SM120", 12, ("auto", "fp8", "fp8_e4m3", "fp8_ds_mla"), 64, False, 0),
 )
 

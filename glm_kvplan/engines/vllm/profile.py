@@ -34,6 +34,8 @@ class EngineProfile:
     prefill_checkpoint: bool
     # The token cache is fp8 on SM100 unless asked otherwise.
     sm100_fp8_default: bool
+    # --kv-cache-dtype float16 is taken beside the model's bfloat16 where a backend reads it; otherwise it is refused.
+    float16_rows: bool
     # Cache dtypes in which FLASHMLA_SPARSE takes rows without a RoPE part on SM90, separated by blanks.
     nope_flashmla: str
     # Decode context parallelism keeps a whole tail on every rank; otherwise it is refused for the tail.

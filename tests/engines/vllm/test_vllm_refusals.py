@@ -31,7 +31,7 @@ MTP = {"method": "mtp", "num_speculative_tokens": 3}
         ),
         ({"disable_hybrid_kv_cache_manager": True}, "h200", "do not share one kind of cache"),
         ({"decode_context_parallel_size": 3, "tensor_parallel_size": 4}, "h200", "does not divide"),
-        ({"kv_cache_dtype": "float16"}, "h200", "takes auto, bfloat16, fp8, fp8_e4m3, not float16"),
+        ({"kv_cache_dtype": "float16"}, "h200", "float16 is not the model's bfloat16"),
         ({"mamba_ssm_cache_dtype": "float16"}, "h200", "the KDA state is float32 or bfloat16"),
         ({"mamba_block_size": 64, "enable_prefix_caching": False}, "h200", "needs prefix caching"),
         ({"disable_chunked_mm_input": True}, "h200", "does not go with prefix caching"),

@@ -9,7 +9,13 @@ from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.show.format import count
 from glm_kvplan.show.said import Said, say
 
-_ROWS = {"auto": "bf16 rows", "bfloat16": "bf16 rows", "fp8": "FP8 rows", "fp8_e4m3": "FP8 rows"}
+_ROWS = {
+    "auto": "bf16 rows",
+    "bfloat16": "bf16 rows",
+    "float16": "float16 rows",
+    "fp8": "FP8 rows",
+    "fp8_e4m3": "FP8 rows",
+}
 _SCALED = "FP8 rows with scales"
 
 

@@ -33,6 +33,8 @@ def token_cache(given: Decisions, decode_context: int) -> TokenCache:
     )
     if asked == "auto" and site.profile.sm100_fp8_default and site.gpu.sm100:
         dtype, why = "fp8", "the release's own default for this model on SM100"
+    if dtype == "float16" and not site.profile.float16_rows:
+        given.refuse("--kv-cache-dtype float16 is not the model's bfloat16; auto and bfloat16 are", "float16_rows")
     backend = _backend(given, dtype, decode_context)
     if backend.generation == 12:
         dtype = "fp8_ds_mla"
