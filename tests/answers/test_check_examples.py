@@ -92,7 +92,7 @@ def test_the_workflow_s_steps_run_and_stop_a_bad_change(repository: Path) -> Non
             for name, script in steps.items()
         }
         assert codes == {"Check": int(broken), "Summary": 0, "JUnit report": 0}
-    assert "**falls short**" in summary.read_text(encoding="utf-8")
+    assert ": falls short\n" in summary.read_text(encoding="utf-8")
     assert "<failure" in (repository / "kvplan.xml").read_text(encoding="utf-8")
 
 

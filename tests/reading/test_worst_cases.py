@@ -31,9 +31,12 @@ def seconds(reader: Callable[[str], object], text: str) -> float:
 
 
 def holds(reader: Callable[[str], object], made: Callable[[int], str]) -> None:
-    small, large = seconds(reader, made(SMALL)), seconds(reader, made(LARGE))
-    # a square would be 64 times as long
-    assert large < 24 * small + 0.2, f"{small:.3f} s for {SMALL}, {large:.3f} s for {LARGE} characters"
+    """A square would be 64 times as long. A machine that is busy once is asked again: a square stays one."""
+    for _ in range(3):
+        small, large = seconds(reader, made(SMALL)), seconds(reader, made(LARGE))
+        if large < 24 * small + 0.2:
+            return
+    pytest.fail(f"{small:.3f} s for {SMALL}, {large:.3f} s for {LARGE} characters")
 
 
 def toml(text: str) -> object:
