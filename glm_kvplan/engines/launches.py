@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.server_commands import Launch, launches_of_text, launches_of_words
-from glm_kvplan.launch.shell import Word
+from glm_kvplan.launch.words import Word
 
 LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 _FORMS = {
@@ -26,7 +26,9 @@ def one_launch(words: Sequence[str] | str, engine: str) -> tuple[Launch, list[st
         raise InputError(f"no launch of the engine found; it reads {_FORMS[engine]}")
     if len(launches) > 1:
         places = ", ".join(launch.words[0].place if launch.words else "no flags" for launch in launches[:4])
-        raise InputError(f"{len(launches)} launches of the engine found ({places}); keep one")
+        deciding = next((launch.deciding for launch in launches if launch.deciding is not None), None)
+        which = "keep one" if deciding is None else f"which of them starts depends on {deciding.asked}"
+        raise InputError(f"{len(launches)} launches of the engine found ({places}); {which}")
     found = launches[0]
     if found.engine not in ("", engine):
         raise InputError(f"{found.engine} is another engine than {engine}, whose release is asked for: see --engine")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.shell import Word, printable
-from glm_kvplan.reading.secret_words import Concealed, quoted, variable_in, without_userinfo
+from glm_kvplan.launch.words import Word, defined, printable
+from glm_kvplan.reading.secret_words import Concealed, quoted, without_userinfo
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
@@ -95,7 +95,7 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
             if values and option:
                 _stray(values[0], option)
             text = Concealed(attached) if isinstance(word.text, Concealed) else attached
-            values = [Word(text, word.place, word.undefined)]
+            values = [word._replace(text=text)]
         if not option:
             _unknown(options, word, table)
             continue
@@ -110,10 +110,8 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
 
 def _stray(word: Word, option: str = "") -> None:
     """A word that belongs to no flag; `option` is the last one before it."""
-    if word.undefined:
-        raise InputError(
-            f"{word.place}: {variable_in(word.undefined)} is not defined here; define it or write its value"
-        )
+    if word.mark is not None:
+        raise InputError(f"{word.place}: {word.mark.complaint}")
     after = f" (after {option!r})" if option else ""
     raise InputError(f"{word.place}: {quoted(word.text, option)} belongs to no flag{after}; remove it or add the flag")
 
@@ -131,7 +129,7 @@ def _check_values(option: str, word: Word, values: list[Word], takes: int | str,
 
 def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     option = word.text.partition("=")[0]
-    if word.undefined:
+    if word.mark is not None:
         _stray(word)
     flag = table.flags.get(option)
     if flag is not None or not table.release:
@@ -150,7 +148,7 @@ def _keep_outside(options: Options, option: str, word: Word, values: list[Word],
         options.repeated.append(f"{option} is given twice; the engine takes the last ({word.place})")
     options.other[option] = values[-1] if values else Word("", word.place)
     options.ignored += option not in table.named
-    if any(value.undefined for value in values):
+    if word.mark is not None or any(value.mark is not None for value in values):
         return
     outside = table.outside(option)
     read = [read_value(outside, value.text, None, value.place) for value in values]
@@ -165,13 +163,15 @@ def _keep_outside(options: Options, option: str, word: Word, values: list[Word],
         options.checked[row.name] = True if row.kind == "present" else read[0]
 
 
-def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Word], table: OptionTable) -> None:
+def _require_known(option: str, word: Word, values: list[Word]) -> None:
+    if word.mark is not None and "=" not in word.text:
+        raise InputError(f"{word.place}: whether {option} stands here depends on {word.mark.asked}")
     for value in values:
-        if value.undefined:
-            raise InputError(
-                f"{value.place}: {option} is given {variable_in(value.undefined)}, which is not defined here; "
-                "define it in the text or write its value"
-            )
+        defined(value, option)
+
+
+def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Word], table: OptionTable) -> None:
+    _require_known(option, word, values)
     choices = flag.choices_in(table.release) if table.release else flag.choices
     read = [table.value(flag, value.text, choices, value.place) for value in values]
     new: object = option in flag.options if flag.kind in ("flag", "switch") else read

@@ -13,7 +13,7 @@ from glm_kvplan.engines.sglang.option_lists import option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
-from glm_kvplan.launch.shell import Word, printable
+from glm_kvplan.launch.words import Word, printable
 from glm_kvplan.reading.guarded_file import inside, read_stdin, read_text
 from glm_kvplan.reading.secret_words import Concealed
 from glm_kvplan.reading.unreadable import UnreadableError

@@ -1,11 +1,15 @@
-"""Where in a command or script the engine is launched, with which words and which environment."""
+"""Where in a command or script an engine is launched, with which words and which environment."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.shell import Word, printable, read_script, split_assignment
+from glm_kvplan.launch.bash.builtin_commands import nested
+from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
+from glm_kvplan.launch.bash.values import Scalar, scalar_of
+from glm_kvplan.launch.words import Mark, Piece, Word, printable, split_assignment
 
 _OTHER_MODULES = ("tensorrt_llm", "lmdeploy", "mlc_llm", "mlx_lm", "llama_cpp", "dynamo.trtllm")
 _OTHER_PROGRAMS = (
@@ -16,7 +20,8 @@ _TALKS_ONLY = (
     *("echo", "printf", "cat", "pkill", "kill", "pgrep", "grep", "which", "pip", "pip3", "apt", "apt-get"),
     *("git", "curl", "wget"),
 )
-_TAKES_A_LINE = ("ssh", "tmux", "screen", "eval")
+_TAKES_A_LINE = ("ssh", "tmux", "screen")
+_TAKES_A_SCRIPT = ("bash", "sh", "zsh", "dash", "ssh", "sbatch")  # on standard input
 _CONTAINERS = ("docker", "podman", "nerdctl", "kubectl")  # the outer environment stays outside
 SHELL_OPTION = re.compile(r"-[a-z]*c")  # of bash -c, sh -lc: the next word is a script
 _DEEPEST = 4
@@ -43,84 +48,161 @@ class Launch(NamedTuple):
     serve: bool  # `PROGRAM serve`: a first plain word is the model
     environment: Mapping[str, Word]
     engine: str = ""  # "" where the words are flags alone
+    deciding: Mark | None = None  # what decides whether it starts at all
 
 
-def launches_of_text(text: str, servers: Sequence[Server]) -> tuple[list[Launch], list[str]]:
-    """The launches in a script's text, and a warning for flags that a broken continuation cut off."""
-    return _of_text(text, servers, "", {}, 0)
+def launches_of_text(
+    text: str, servers: Sequence[Server], around: Surroundings | None = None
+) -> tuple[list[Launch], list[str]]:
+    """The launches in a script's text, and notes: flags that a broken continuation cut off, files not read."""
+    finder = _Finder(servers)
+    finder.text(text, around)
+    if not finder.launches:
+        if finder.count == 1 and finder.first and finder.first[0].text.startswith("--"):
+            return [Launch(finder.first, False, finder.environment)], finder.notes
+        if finder.other is not None:
+            raise finder.other
+    return finder.launches, finder.notes
 
 
 def launches_of_words(words: tuple[Word, ...], servers: Sequence[Server]) -> list[Launch]:
     """The launches in words that a shell has already split; an engine's flags alone are one."""
-    found = _of_command(words, servers, {}, 0, bare=True)
-    if not found:
-        _refuse_other_engine(words, servers)
-    return found
+    if words[0].text.startswith("--"):
+        return [Launch(words, False, {})]
+    finder = _Finder(servers)
+    finder.words(words, {})
+    if finder.other is not None and not finder.launches:
+        raise finder.other
+    return finder.launches
 
 
-def _of_text(
-    text: str, servers: Sequence[Server], place: str, outer: Mapping[str, Word], depth: int
-) -> tuple[list[Launch], list[str]]:
-    script = read_script(text, place)
-    launches: list[Launch] = []
-    warnings: list[str] = []
-    seen = dict(outer)
-    exports = list(reversed(script.exports))
-    for number, command in enumerate(script.commands):
-        while exports and exports[-1][0] <= number:
-            _, name, value = exports.pop()
-            seen[name] = value
-        if not any(word.text.startswith("--") or _named(word, servers) for word in command):
-            continue
-        if launches and command[0].text.startswith("--"):
-            option = printable(command[0].text.partition("=")[0], 40)
-            warnings.append(
-                f"{command[0].place}: {option} starts a command of its own and never "
+class _Finder:
+    """Looks through commands, and through the scripts that they are given."""
+
+    def __init__(self, servers: Sequence[Server], depth: int = 0) -> None:
+        self.servers, self.depth = servers, depth
+        self.launches: list[Launch] = []
+        self.notes: list[str] = []
+        self.count = 0
+        self.first: tuple[Word, ...] = ()
+        self.environment: Mapping[str, Word] = {}
+        self.other: InputError | None = None
+
+    def text(self, text: str, around: Surroundings | None, given: Mapping[int, Piece] | None = None) -> None:
+
+        shell = Interpreter(around or Surroundings(), self.command)
+        shell.run(text.replace("\r\n", "\n"), given)
+        self.notes = list(dict.fromkeys((*self.notes, *shell.notes)))
+
+    def command(self, command: Command, shell: Interpreter) -> None:
+        """A command that a script starts."""
+        words = command.words
+        self.count += 1
+        if self.count == 1:
+            self.first = words
+            self.environment = shell.environment()
+        if command.stdin is not None and any(_base(word) in _TAKES_A_SCRIPT for word in words):
+            self.inside(command.stdin, words, shell.environment(), shell.around, words[0].place)
+        if not any(word.text.startswith("--") or self.names(word) for word in words):
+            self.refuse_other(words)
+            return
+        if self.launches and words[0].text.startswith("--"):
+            option = printable(words[0].text.partition("=")[0], 40)
+            self.notes.append(
+                f"{words[0].place}: {option} starts a command of its own and never "
                 "reaches the engine; the line above must end in a backslash with nothing after it"
             )
-            continue
-        launches += _of_command(command, servers, seen, depth, bare=len(script.commands) == 1)
-    if not launches:
-        for command in script.commands:
-            _refuse_other_engine(command, servers)
-    return launches, warnings
+            return
+        before = len(self.launches)
+        self.words(words, shell.environment(), command.values, shell.around)
+        shell.started += len(self.launches) - before
+        for at in range(before, len(self.launches)):
+            found = self.launches[at]
+            self.launches[at] = found._replace(deciding=found.deciding or command.deciding)
 
+    def words(
+        self,
+        words: tuple[Word, ...],
+        outer: Mapping[str, Word],
+        values: Sequence[Scalar] | None = None,
+        around: Surroundings | None = None,
+    ) -> None:
+        """A command's words, and the scripts among them."""
+        if not words or _base(words[0]) in _TALKS_ONLY:
+            return
+        for at, word in enumerate(words):
+            for server in self.servers:
+                if _base(word) == server.program and at + 1 < len(words) and words[at + 1].text == "serve":
+                    self.found(words, at, at + 2, server, True, outer)
+                    return
+                if word.text in server.modules or word.text.endswith(server.scripts or ("\0",)):
+                    self.found(words, at, at + 1, server, False, outer)
+                    return
+        before = len(self.launches)
+        line = _base(words[0]) in _TAKES_A_LINE
+        for at, word in enumerate(words):
+            is_script = line or (at > 0 and SHELL_OPTION.fullmatch(words[at - 1].text))
+            if is_script and self.names(word):
+                value = values[at] if values is not None else scalar_of(word)
+                rest = () if line else tuple(map(scalar_of, words[at + 2 :]))
+                self.inside(value, words[:at], outer, around, word.place, rest)
+        if len(self.launches) == before:
+            self.container_start(words, outer)
+        if len(self.launches) == before:
+            self.refuse_other(words)
 
-def _of_command(
-    words: tuple[Word, ...], servers: Sequence[Server], outer: Mapping[str, Word], depth: int, bare: bool
-) -> list[Launch]:
-    if not words or _base(words[0]) in _TALKS_ONLY:
-        return []
-    if bare and words[0].text.startswith("--"):
-        return [Launch(words, False, dict(outer))]
-    for at, word in enumerate(words):
-        for server in servers:
-            if _base(word) == server.program and at + 1 < len(words) and words[at + 1].text == "serve":
-                return [Launch(words[at + 2 :], True, _environment(words[:at], outer), server.engine)]
-            if word.text in server.modules or word.text.endswith(server.scripts or ("\0",)):
-                return [Launch(words[at + 1 :], False, _environment(words[:at], outer), server.engine)]
-    launches: list[Launch] = []
-    line = _base(words[0]) in _TAKES_A_LINE
-    for at, word in enumerate(words):
-        is_script = line or (at > 0 and SHELL_OPTION.fullmatch(words[at - 1].text))
-        if is_script and depth < _DEEPEST and _named(word, servers) and not word.undefined:
-            launches += _of_text(word.text, servers, word.place, _environment(words[:at], outer), depth + 1)[0]
-    return launches or _container_start(words, servers, outer)
+    def found(
+        self, words: tuple[Word, ...], at: int, start: int, server: Server, serve: bool, outer: Mapping[str, Word]
+    ) -> None:
+        self.launches.append(Launch(words[start:], serve, _environment(words[:at], outer), server.engine))
 
+    def inside(
+        self,
+        script: Scalar,
+        before: Iterable[Word],
+        outer: Mapping[str, Word],
+        around: Surroundings | None,
+        place: str,
+        arguments: tuple[Scalar, ...] = (),
+    ) -> None:
+        """A script that a command is given, as a word or on its standard input."""
 
-def _container_start(words: tuple[Word, ...], servers: Sequence[Server], outer: Mapping[str, Word]) -> list[Launch]:
-    """A container whose image starts a server by itself: the words after the image are the server's."""
-    if not any(_base(word) in _CONTAINERS for word in words) or any("--entrypoint" in word.text for word in words):
-        return []
-    for at, word in enumerate(words):
-        for server in servers:
-            if _image(word.text).endswith(server.images or ("\0",)):
-                return [Launch(words[at + 1 :], True, _environment(words[:at], outer), server.engine)]
-    return []
+        if self.depth >= _DEEPEST:
+            return
+        environment = {name: scalar_of(word) for name, word in _environment(before, outer).items()}
+        text, given = nested(script)
+        finder = _Finder(self.servers, self.depth + 1)
+        inner = replace(around or Surroundings(), environment=environment, arguments=arguments, place=place)
+        finder.text(text, inner, given)
+        self.launches += finder.launches
+        self.notes += finder.notes
+        self.other = self.other or finder.other
 
+    def container_start(self, words: tuple[Word, ...], outer: Mapping[str, Word]) -> None:
+        """A container whose image starts a server by itself: the words after the image are the server's."""
+        if not any(_base(word) in _CONTAINERS for word in words) or any("--entrypoint" in word.text for word in words):
+            return
+        for at, word in enumerate(words):
+            for server in self.servers:
+                if _image(word.text).endswith(server.images or ("\0",)):
+                    self.found(words, at, at + 1, server, True, outer)
+                    return
 
-def _named(word: Word, servers: Sequence[Server]) -> bool:
-    return any(server.named_in(word.text) for server in servers)
+    def names(self, word: Word) -> bool:
+        return any(server.named_in(word.text) for server in self.servers)
+
+    def refuse_other(self, words: tuple[Word, ...]) -> None:
+        for at, word in enumerate(words[:-1]):
+            named = _base(word)
+            following = words[at + 1].text
+            if word.text == "-m" and following.startswith(_OTHER_MODULES):
+                named = following
+            elif named not in _OTHER_PROGRAMS:
+                continue
+            planned = " and ".join(server.program for server in self.servers)
+            self.other = self.other or InputError(
+                f"{word.place}: {printable(named)} is another engine; {planned} are planned here"
+            )
 
 
 def _image(text: str) -> str:
@@ -153,18 +235,3 @@ def _environment(before: Iterable[Word], outer: Mapping[str, Word]) -> dict[str,
                 seen[part] = outside[part]
         previous = word.text
     return seen
-
-
-def _refuse_other_engine(words: tuple[Word, ...], servers: Sequence[Server]) -> None:
-    for at, word in enumerate(words[:-1]):
-        named = _base(word)
-        following = words[at + 1].text
-        if word.text == "-m" and following.startswith(_OTHER_MODULES):
-            named = following
-        elif named not in _OTHER_PROGRAMS:
-            continue
-        raise InputError(f"{word.place}: {printable(named)} is another engine; {_programs(servers)} are planned here")
-
-
-def _programs(servers: Sequence[Server]) -> str:
-    return " and ".join(server.program for server in servers)

@@ -8,6 +8,7 @@ import pytest
 
 from glm_kvplan.answers.check.file_text import parse_toml
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
 from glm_kvplan.reading.json_text import read_json
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
@@ -76,3 +77,19 @@ ROWS = [
 @pytest.mark.parametrize("reader", [read_yaml, read_json, toml])
 def test_data_in_linear_time(reader: Callable[[str], object], made: Callable[[int], str]) -> None:
     holds(reader, made)
+
+
+SHELL = [
+    *("A=(", "[[ ", "case a in ", "$(( ", "${A:-", "$(", "`", "f() {\n", "if a; then\n", "cat <<A <<B\n", '"$(', "(("),
+    *("a\\\n", "a && ", "a |", "x; ", "x & ", "x >f ", "A=1\n", "A+=x\n", "A+=(x)\n", "A[1]=x\n", "A=$A$A\n", "<(x) "),
+    *("export A=1\n", "unset A\n", "set -- a b\n", "eval 'A=1'\n", "read A <<< 'x y'\n", "let A=A+1\n", "$'\\x41'"),
+    *("f() { x; }; f\n", "for i in a b; do x; done\n", "while x; do y; done\n", "cat <<E\nx\nE\n", "$A", "$((1+1))"),
+    *("[ $X ] && A=1\n", "[ $X ] && A+=' x'\n", "[ $X ] && A+=(x)\n", "if $X; then\nA=1\nfi\n", "A=${A%x*}x\n"),
+    *("f() { [ $X ] && return; A=1; }; f\n", "if [ $X ]; then A=1; else A=2; fi\n", "$(x)", "{a,b}", "@("),
+    "case $X in a) A=1;; *) A=2;; esac\n",
+]
+
+
+@pytest.mark.parametrize("made", [*map(repeated, SHELL), *NESTING[:4], *TOKENS])
+def test_scripts_in_linear_time(made: Callable[[int], str]) -> None:
+    holds(lambda text: Interpreter(Surroundings(), lambda *_: None).run(text), made)

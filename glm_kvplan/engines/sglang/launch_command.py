@@ -11,8 +11,7 @@ from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.server_commands import Launch
-from glm_kvplan.launch.shell import Word
-from glm_kvplan.reading.secret_words import variable_in
+from glm_kvplan.launch.words import Word, defined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +70,13 @@ def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchComm
     model: str | None = None
     if launch.serve:
         if words and not words[0].text.startswith("-"):
-            model = _defined(words.pop(0), "the model")
+            model = defined(words.pop(0), "the model")
         words = _without_model_type(words)
     options = read_options(words, table)
     model = _value(options, "--model-path") or model
     if model is not None:
         refuse_other_model(model)
-    environment = {name: _defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
+    environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     return LaunchCommand(
         flags=options.flags,
         checked=options.checked,
@@ -92,15 +91,8 @@ def _read(launch: Launch, table: OptionTable, warnings: list[str]) -> LaunchComm
     )
 
 
-def _defined(word: Word, what: str) -> str:
-    if word.undefined:
-        name = variable_in(word.undefined)
-        raise InputError(f"{word.place}: {what} is given {name}, which is not defined here; write its value")
-    return word.text
-
-
 def _value(options: Options, option: str) -> str | None:
-    return _defined(options.other[option], option) if option in options.other else None
+    return defined(options.other[option], option) if option in options.other else None
 
 
 def _config_file(options: Options, words: Sequence[Word], warnings: list[str]) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from glm_kvplan.engines.vllm.flag_values import read_nested
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.shell import Word
+from glm_kvplan.launch.words import Word
 
 _LEVEL = "--optimization-level"
 

@@ -12,9 +12,8 @@ from glm_kvplan.engines.vllm.flexible_words import plain_words
 from glm_kvplan.engines.vllm.option_lists import option_table
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.model_name import refuse_other_model
-from glm_kvplan.launch.shell import Word, printable
+from glm_kvplan.launch.words import Word, defined, printable
 from glm_kvplan.reading.guarded_file import read_text
-from glm_kvplan.reading.secret_words import variable_in
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
 
@@ -67,27 +66,20 @@ def read_launch_command(words: Sequence[str] | str, release: str) -> LaunchComma
     elif named is not None:
         warnings.append(f"{named.place}: --model is ignored beside the model itself")
     if model is not None:
-        _defined(model, "the model")
+        defined(model, "the model")
         refuse_other_model(model.text)
-    environment = {name: _defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
+    environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     revision = options.other.get("--revision")
     return LaunchCommand(
         flags={name: value for name, value in options.flags.items() if value is not None},
         environment=environment,
         model=None if model is None else model.text,
-        revision=None if revision is None else _defined(revision, "--revision"),
+        revision=None if revision is None else defined(revision, "--revision"),
         ignored=options.ignored,
         unknown=tuple(dict.fromkeys(options.unknown)),
         warnings=(*warnings, *warnings_of(options, table)),
         positions=options.positions,
     )
-
-
-def _defined(word: Word, what: str) -> str:
-    if word.undefined:
-        name = variable_in(word.undefined)
-        raise InputError(f"{word.place}: {what} is given {name}, which is not defined here; write its value")
-    return word.text
 
 
 def _with_config(words: list[Word], table: OptionTable) -> list[Word]:
@@ -102,7 +94,7 @@ def _with_config(words: list[Word], table: OptionTable) -> list[Word]:
         raise InputError("--config is given twice; vLLM takes one file")
     if at[0] + 1 >= len(words):
         raise InputError(f"{words[at[0]].place}: --config needs a file; none follows it")
-    path = _defined(words[at[0] + 1], "--config")
+    path = defined(words[at[0] + 1], "--config")
     return [*_config_words(Path(path), table), *words[: at[0]], *words[at[0] + 2 :]]
 
 

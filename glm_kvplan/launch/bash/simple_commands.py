@@ -1,0 +1,142 @@
+"""Simple commands of a script: built in, a function of its own, or one that starts."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash import builtin_commands
+from glm_kvplan.launch.bash.expansion import Field
+from glm_kvplan.launch.bash.scope import ARGUMENTS
+from glm_kvplan.launch.bash.syntax import Assignment, Redirect, Simple, Statement, WordNode
+from glm_kvplan.launch.bash.truth import Truth
+from glm_kvplan.launch.bash.values import Array, Scalar, Value, missing, plain
+from glm_kvplan.launch.words import Mark, Piece
+
+if TYPE_CHECKING:
+    from glm_kvplan.launch.bash.interpreter import Interpreter
+
+_DEEPEST_CALL = 20
+# Commands that do their work in any script that goes on, and print nothing.
+_SUCCEED = frozenset(
+    (
+        *("mkdir", "rm", "touch", "chmod", "cp", "mv", "ln", "sleep", "kill", "pkill", "killall", "logger", "module"),
+        *("nohup", "sync", "renice", "conda", "pip", "pip3", "uv"),
+    )
+)
+
+
+class Started(NamedTuple):
+    """A command about to start: assignments before it and its words; lists among them (`declare -a x=(...)`)."""
+
+    before: tuple[tuple[str, Scalar], ...]
+    words: Sequence[Field]
+    lists: Sequence[Assignment]
+    stdin: Scalar | None
+    line: int
+
+
+def simple_command(shell: "Interpreter", found: Simple) -> Truth:
+    """Carry one simple command out, as far as its effect on this script goes."""
+    shell.count()
+    words: list[Field] = []
+    for node in found.words:
+        if not isinstance(node, Assignment):
+            words += _word(shell, words, node)
+    lists = [node for node in found.words if isinstance(node, Assignment)]
+    if not words:
+        for one in found.assignments:
+            shell.assigned(one)
+        return True
+    before = tuple(
+        (one.name, shell.expander.scalar(one.value.parts, one.value.line))
+        for one in found.assignments
+        if isinstance(one.value, WordNode)
+    )
+    with shell.redirected(found.redirects):
+        return start(shell, Started(before, words, lists, _stdin(shell, found.redirects), found.line))
+
+
+def start(shell: "Interpreter", found: Started) -> Truth:
+    """A function, what is built in, or a command of its own; and whether it succeeds."""
+    from glm_kvplan.launch.bash.interpreter import Leave
+
+    name = found.words[0].text
+    if name in shell.scope.functions:
+        return _call(shell, found, shell.scope.functions[name])
+    builtin = builtin_commands.BUILTINS.get(name)
+    if builtin is not None:
+        return builtin(shell, found)
+    external(shell, found)
+    if name == "exec":
+        raise Leave("exit")
+    if name in _SUCCEED:
+        return True
+    return Mark(f"`{name.rpartition('/')[2][:24]}`", shell.place(found.line))
+
+
+def external(shell: "Interpreter", found: Started) -> None:
+    """A command that is not built in: it is told, not run."""
+    from glm_kvplan.launch.bash.interpreter import Command
+
+    assignments = [Field((*plain(f"{name}="), *value), found.line) for name, value in found.before]
+    words = (*assignments, *found.words)
+    left = next((mark for frame in shell.leaving for mark in frame), None)
+    deciding = shell.deciding[-1] if shell.deciding else left
+    shell.printed(missing("$(...)"))
+    shell.on_command(
+        Command(
+            tuple(shell.word(one.value, one.line) for one in words),
+            tuple(one.value for one in words),
+            found.stdin,
+            deciding,
+        ),
+        shell,
+    )
+
+
+def _word(shell: "Interpreter", words: Sequence[Field], node: WordNode) -> list[Field]:
+    """The words of a node; what `export` and its like assign is not split."""
+    if words and words[0].text in builtin_commands.DECLARE:
+        split = builtin_commands.as_assignment(node)
+        if split is not None:
+            return [Field((*plain(split[0]), *shell.expander.scalar(split[1], node.line)), node.line)]
+    return shell.expander.fields((node,))
+
+
+def _stdin(shell: "Interpreter", redirects: Sequence[Redirect]) -> Scalar | None:
+    for one in redirects:
+        if one.document is not None:
+            return shell.expander.scalar(one.document.parts, one.target.line)
+        if one.operator == "<<<":
+            return (*shell.expander.scalar(one.target.parts, one.target.line), Piece("\n"))
+    return None
+
+
+def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth:
+    """One of the script's functions: arguments and local variables of its own, everything else shared."""
+    from glm_kvplan.launch.bash.interpreter import Leave
+
+    name = found.words[0].text
+    if body is None:
+        raise InputError(
+            f"{shell.place(found.line)}: the function {name[:40]} is another one in each of several branches"
+        )
+    if len(shell.locals) >= _DEEPEST_CALL:
+        raise InputError(f"{shell.place(found.line)}: functions call one another more than {_DEEPEST_CALL} deep")
+    hidden: dict[str, Value] = {ARGUMENTS: shell.scope.get(ARGUMENTS)}
+    for key, value in found.before:
+        hidden[key] = shell.scope.get(key)
+        shell.scope.set(key, value)
+    shell.scope.set(ARGUMENTS, Array(tuple(word.value for word in found.words[1:])))
+    shell.locals.append(hidden)
+    try:
+        with shell.frame():
+            return shell.execute(body)
+    except Leave as left:
+        if left.kind != "return":
+            raise
+        return True
+    finally:
+        shell.locals.pop()
+        for key, value in hidden.items():
+            shell.scope.set(key, value)

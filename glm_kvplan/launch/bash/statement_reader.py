@@ -1,0 +1,439 @@
+"""Statements of a shell script's text: lists, pipelines, branches, loops, functions, redirections."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from glm_kvplan.launch.bash.syntax import (
+    AndOr,
+    Assignment,
+    Body,
+    Calculation,
+    Case,
+    Condition,
+    Document,
+    For,
+    Function,
+    Group,
+    If,
+    Loop,
+    Pipeline,
+    Redirect,
+    Simple,
+    Statement,
+    Text,
+    WordNode,
+)
+from glm_kvplan.launch.bash.word_reader import WordReader
+from glm_kvplan.launch.words import Piece
+
+_RESERVED = re.compile(
+    r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|\{|\}|!|\[\[)"
+    r"(?=[ \t\n;&|<>()]|\\\n|$)"
+)
+_CLOSING = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
+_REDIRECT = re.compile(r"([0-9]*|\{[A-Za-z_]\w*\})(&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)(?!\()")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]*)\])?(\+?)=")
+_ASSIGNS_DYNAMIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
+_IN = re.compile(r"in(?=[ \t\n;]|$)")
+_TEST_OPERATOR = re.compile(r"&&|\|\||[()<>]")
+_FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
+
+
+def statements(text: str, given: Mapping[int, Piece] | None = None, *, numbered: bool = True) -> Iterator[Statement]:
+    """The statements of a script, one after another as they are read. Raises InputError for what bash cannot read.
+
+    Constructs that the text's end leaves open are closed there: people paste parts of scripts.
+    """
+    reader = _StatementReader(text, given, 1, numbered)
+    waiting = []
+    while True:
+        found = reader.next_statement(())
+        if found is not None:
+            waiting.append(found)
+        if reader.documents and found is not None:
+            reader.newlines()  # their text stands below
+        if not reader.documents:
+            yield from waiting
+            waiting.clear()
+        if found is None:
+            if reader.at < len(text):
+                raise reader.fail(f"{reader.peek()!r} is not expected here")
+            yield from waiting
+            return
+
+
+class _StatementReader(WordReader):
+    # --- lists
+
+    def newlines(self) -> None:
+        """Past blank lines and comments; here-documents start after the first."""
+        while True:
+            self.blanks()
+            if self.peek() != "\n":
+                return
+            self.at += 1
+            self.read_pending_documents()
+
+    def next_statement(self, ends: Collection[str]) -> Statement | None:
+        """The next statement of a list with what joins it; None before one of `ends`, a closing mark, or the end."""
+        while True:
+            self.newlines()
+            if self.peek() == ";" and self.peek(2) not in (";;", ";&"):
+                self.at += 1
+                continue
+            break
+        if not self.peek() or self.peek() in ")" or self.peek(2) in (";;", ";&"):
+            return None
+        word = self.reserved()
+        if word in _CLOSING:
+            if word in ends:
+                return None
+            raise self.fail(f"{word} is not expected here")
+        found = self.and_or()
+        self.blanks()
+        if self.peek() == "&" and self.peek(2) != "&&":
+            self.at += 1
+            return Group((found,), True)
+        if self.peek() == ";" and self.peek(2) not in (";;", ";&"):
+            self.at += 1
+        elif self.peek() and self.peek() not in "\n;)":
+            raise self.fail(f"{self.peek()!r} is not expected here")
+        return found
+
+    def body(self, *ends: str) -> Body:
+        """The statements up to one of the reserved words `ends`, or the text's end."""
+        self.deeper()
+        found = []
+        while (statement := self.next_statement(ends)) is not None:
+            found.append(statement)
+        self.depth -= 1
+        return tuple(found)
+
+    def and_or(self) -> Statement:
+        line, first = self.line, self.pipeline()
+        others = []
+        while True:
+            self.blanks()
+            operator = self.peek(2)
+            if operator not in ("&&", "||"):
+                return AndOr(first, tuple(others), line) if others else first
+            self.at += 2
+            self.newlines()
+            others.append((operator, self.pipeline()))
+
+    def pipeline(self) -> Statement:
+        negated = False
+        while (word := self.reserved()) in ("!", "time"):
+            self.at += len(word)
+            negated ^= word == "!"
+            self.blanks()
+            self.take(re.compile("-p(?=[ \t])"))
+            self.blanks()
+        parts = [self.command()]
+        while True:
+            self.blanks()
+            if self.peek() != "|" or self.peek(2) == "||":
+                break
+            self.at += 2 if self.peek(2) == "|&" else 1
+            self.newlines()
+            parts.append(self.command())
+        return parts[0] if len(parts) == 1 and not negated else Pipeline(tuple(parts), negated)
+
+    # --- commands
+
+    def reserved(self) -> str:
+        match = _RESERVED.match(self.text, self.at)
+        return match[0] if match else ""
+
+    def keyword(self, word: str) -> bool:
+        """Past a reserved word, which may be missing only at the text's end."""
+        self.newlines()
+        if self.reserved() == word:
+            self.at += len(word)
+            return True
+        if self.peek():
+            raise self.fail(f"{word} is expected here")
+        return False
+
+    def command(self) -> Statement:
+        self.blanks()
+        line = self.line
+        word = self.reserved()
+        match word:
+            case "if":
+                return self.redirected(self.conditional(line))
+            case "while" | "until":
+                return self.redirected(self.loop(word, line))
+            case "for" | "select":
+                return self.redirected(self.for_loop(word, line))
+            case "case":
+                return self.redirected(self.alternatives(line))
+            case "function":
+                self.at += len(word)
+                self.blanks()
+                return self.function(self.name_here())
+            case "{":
+                self.at += 1
+                found = Group(self.body("}"), False)
+                self.keyword("}")
+                return self.redirected(found)
+            case "[[":
+                return self.redirected(self.condition(line))
+            case "coproc":
+                self.at += len(word)
+                return Group((self.command(),), True)
+        if self.peek(2) == "((" and (expression := self.arithmetic()) is not None:
+            return self.redirected(Calculation(expression, line))
+        if self.peek() == "(":
+            self.at += 1
+            found = Group(self.substituted("("), True)
+            return self.redirected(found)
+        return self.simple(line)
+
+    def redirected(self, statement: Statement) -> Statement:
+        """A compound command with the redirections behind it."""
+        redirects = []
+        while True:
+            self.blanks()
+            redirect = self.redirect()
+            if redirect is None:
+                break
+            redirects.append(redirect)
+        return Group((statement,), False, tuple(redirects)) if redirects else statement
+
+    def conditional(self, line: int) -> Statement:
+        branches: list[tuple[Body, Body]] = []
+        word = "if"
+        while word in ("if", "elif"):
+            self.at += len(word)
+            condition = self.body("then")
+            self.keyword("then")
+            branches.append((condition, self.body("elif", "else", "fi")))
+            self.newlines()
+            word = self.reserved()
+        if word == "else":
+            self.at += len(word)
+            branches.append(((), self.body("fi")))
+        self.keyword("fi")
+        return If(tuple(branches), line)
+
+    def loop(self, word: str, line: int) -> Statement:
+        self.at += len(word)
+        condition = self.body("do")
+        return Loop(condition, self.do_body(), word == "until", line)
+
+    def do_body(self) -> Body:
+        self.keyword("do")
+        found = self.body("done")
+        self.keyword("done")
+        return found
+
+    def for_loop(self, word: str, line: int) -> Statement:
+        self.at += len(word)
+        self.blanks()
+        if self.peek(2) == "((":
+            self.arithmetic()
+            name, words = "", None
+        else:
+            name = self.name_here()
+            words = None
+            self.newlines()
+            if self.take(_IN):
+                words = self.words_of_line()
+        self.newlines()
+        if self.peek() == ";":
+            self.at += 1
+        self.newlines()
+        if self.reserved() == "{":
+            self.at += 1
+            body = self.body("}")
+            self.keyword("}")
+        else:
+            body = self.do_body()
+        return For("" if word == "select" else name, words, body, line)
+
+    def words_of_line(self) -> tuple[WordNode, ...]:
+        found = []
+        while True:
+            self.blanks()
+            word = self.word()
+            if word is None:
+                return tuple(found)
+            found.append(word)
+
+    def name_here(self) -> str:
+        word = self.word()
+        if word is None or not all(isinstance(part, Text) for part in word.parts):
+            raise self.fail("a name is expected here")
+        return "".join(part.text for part in word.parts if isinstance(part, Text))
+
+    def alternatives(self, line: int) -> Statement:
+        self.at += len("case")
+        self.blanks()
+        subject = self.word()
+        if subject is None:
+            raise self.fail("case needs a word")
+        self.newlines()
+        if not self.text.startswith("in", self.at):
+            raise self.fail("in is expected here")
+        self.at += 2
+        found = []
+        while True:
+            self.newlines()
+            if not self.peek() or self.reserved() == "esac":
+                break
+            if self.peek() == "(":
+                self.at += 1
+            patterns = []
+            while True:
+                self.blanks()
+                pattern = self.word()
+                if pattern is None:
+                    raise self.fail("a pattern is expected here")
+                patterns.append(pattern)
+                self.blanks()
+                if self.peek() == "|":
+                    self.at += 1
+                elif self.peek() == ")":
+                    self.at += 1
+                    break
+                else:
+                    raise self.fail(") is expected here")
+            body = self.body("esac")
+            ending = next((mark for mark in (";;&", ";;", ";&") if self.text.startswith(mark, self.at)), "")
+            self.at += len(ending)
+            found.append((tuple(patterns), body, ending or ";;"))
+        self.keyword("esac")
+        return Case(subject, tuple(found), line)
+
+    def function(self, name: str) -> Statement:
+        match = _FUNCTION.match(self.text, self.at)
+        if match:
+            self.at = match.end()
+        self.newlines()
+        return Function(name, self.command())
+
+    def condition(self, line: int) -> Statement:
+        """`[[ ... ]]`: its operators as words of their own."""
+        self.at += 2
+        tokens = []
+        while True:
+            self.newlines()
+            here = self.line
+            if not self.peek():
+                raise self.fail("[[ is never closed with ]]", line)
+            operator = self.take(_TEST_OPERATOR)
+            if operator:
+                tokens.append(WordNode((Text(operator, False),), here))
+                continue
+            word = self.word()
+            if word is None:
+                raise self.fail(f"{self.peek()!r} is not expected here")
+            if word.parts == (Text("]]", False),):
+                return Condition(tuple(tokens), line)
+            tokens.append(word)
+            if word.parts == (Text("=~", False),):
+                self.blanks()
+                tokens.append(self.expression_pattern())
+
+    def expression_pattern(self) -> WordNode:
+        """The right side of `=~`, in which parentheses and bars are plain."""
+        line, parts = self.line, []
+        while self.at < len(self.text) and self.text[self.at] not in " \t\n":
+            if self.text[self.at] in "();&|<>":
+                parts.append(Text(self.text[self.at], False))
+                self.at += 1
+                continue
+            word = self.word()
+            if word is None:
+                break
+            parts += word.parts
+        return WordNode(tuple(parts), line)
+
+    def simple(self, line: int) -> Statement:
+        assignments: list[Assignment] = []
+        words: list[WordNode | Assignment] = []
+        redirects: list[Redirect] = []
+        while True:
+            self.blanks()
+            redirect = self.redirect()
+            if redirect is not None:
+                redirects.append(redirect)
+                continue
+            start = self.at
+            assigned = self.assignment()
+            if assigned is not None and (not words or not isinstance(assigned.value, WordNode)):
+                (words if words else assignments).append(assigned)  # type: ignore[arg-type]
+                continue
+            self.at = start
+            word = self.word()
+            if word is None:
+                break
+            if not words and not assignments and _FUNCTION.match(self.text, self.at):
+                return self.function("".join(part.text for part in word.parts if isinstance(part, Text)))
+            words.append(word)
+        if not (assignments or words or redirects):
+            raise self.fail(f"{self.peek()!r} is not expected here" if self.peek() else "the text ends in a command")
+        return Simple(tuple(assignments), tuple(words), tuple(redirects), line)
+
+    def assignment(self) -> Assignment | None:
+        match = _ASSIGNMENT.match(self.text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        name, index, append = match[1], match[2], bool(match[3])
+        if self.peek() == "(":
+            self.at += 1
+            return Assignment(name, index, append, self.array(name))
+        value = self.word()
+        return Assignment(name, index, append, value or WordNode((), self.line))
+
+    def array(self, name: str) -> tuple[WordNode, ...]:
+        line, found = self.line, []
+        while True:
+            self.newlines()
+            if self.peek() == ")":
+                self.at += 1
+                return tuple(found)
+            word = self.word()
+            if word is None:
+                if self.peek():
+                    raise self.fail(f"{self.peek()!r} is not expected in the list {name}=(")
+                raise self.fail(f"the list {name}=( is never closed with )", line)
+            found.append(word)
+
+    def redirect(self) -> Redirect | None:
+        match = _REDIRECT.match(self.text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        number, operator = match.groups()
+        self.blanks()
+        target = self.word()
+        if target is None:
+            raise self.fail(f"{operator} needs a file")
+        document = Document() if operator in ("<<", "<<-") else None
+        if document is not None:
+            delimiter = "".join(part.text for part in target.parts if isinstance(part, Text))
+            literal = any(isinstance(part, Text) and part.quoted for part in target.parts)
+            self.documents.append((document, delimiter, literal, operator == "<<-"))
+        return Redirect(operator, target, number, document)
+
+    def substituted(self, opening: str) -> Body:
+        line = self.line
+        found = self.body()
+        self.newlines()
+        if self.peek() != ")":
+            if self.peek():
+                raise self.fail(f"{self.peek()!r} is not expected here")
+            raise self.fail(f"{opening} is never closed with )", line)
+        self.at += 1
+        return found
+
+    def script_inside(self, text: str, line: int) -> Body:
+        reader = _StatementReader(text, self.given, line or 1, self.numbered)
+        reader.depth = self.depth
+        found = reader.body()
+        if reader.at < len(text):
+            raise reader.fail(f"{reader.peek()!r} is not expected here")
+        return found

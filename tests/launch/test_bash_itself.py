@@ -1,0 +1,126 @@
+"""The shell reader against bash itself: scripts drawn at random, and every word that their commands are given."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
+
+_DRAWN, _TOGETHER = 160, 8
+_TEXTS = (
+    *("x", "1", "2", "10", "--tp", "a b", "", "a/b.c", "x=y", "*", "[z]", "--k=v", "é", "#h", "a#b", "~", "{", "}"),
+    *("-n", "!", "a,b"),
+)
+
+
+class Script:
+    """One script: every variable is set in it, so every word of every command is known."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.text = "A=x; B='a b'; C=; D=--k=v/w.z; N=3; L=(x 'y z')\nset --\n"
+        self.text += "\n".join(self.statement(0) for _ in range(self.random.randint(1, 5)))
+        self.text += '\nrun END "$A" "$B" "$C" "$D" "$N" "${L[@]}"\n'
+
+    def one(self, *options: str) -> str:
+        return self.random.choice(options)
+
+    def quoted(self) -> str:
+        text = self.one(*_TEXTS)
+        plain = "".join(char if char.isalnum() or char in "-=/.,_" else "\\" + char for char in text) or "''"
+        return self.one(f"'{text}'", f'"{text}"', plain)
+
+    def parameter(self, depth: int) -> str:
+        name = self.one(*"ABCD")
+        other = self.word(depth + 1) if depth < 2 else self.one("w", "w z", "1")
+        number = self.one("1+2", "N*3", "N<4", "(N+1)*2", "7/2", "N%2", "0x10", "N==3?5:6", "2**3", "-N", "!N")
+        return self.one(
+            *(f"${{{name}}}", f"${{#{name}}}", f"${{{name}:1}}", f"${{{name}:0:2}}"),
+            *(f"${{{name}{mark}{other}}}" for mark in (":-", "-", ":+", "+")),
+            *(f"${{{name}:={self.one('w', 'w z')}}}", f"${{{name}^^}}", f"${{{name},,}}"),
+            *(f"${{{name}{mark}{self.one(*'/-x=')}}}" for mark in ("#*", "##*")),
+            *(f"${{{name}{mark}{self.one(*'/.-=')}*}}" for mark in ("%", "%%")),
+            *(f"${{{name}{m}{self.one('a', 'x', '-', '?', '[a-z]', '*b')}/{self.one('', 'Q')}}}" for m in ("/", "//")),
+            *(f"$(({number}))", f"$(echo {other})", "${L[@]}", f"${{L[{self.one(*'012')}]}}"),
+        )
+
+    def word(self, depth: int = 0) -> str:
+        found = ""
+        for _ in range(self.random.randint(1, 3)):
+            inner = self.parameter(depth + 1) if self.random.random() < 0.7 else self.one("l", "m n")
+            quoted = f'"{self.one("", "p ", "q")}{inner}{self.one("", " r")}"'
+            found += self.one(self.quoted(), self.parameter(depth), quoted if depth < 2 else self.quoted())
+        return found
+
+    def words(self) -> str:
+        return self.one(
+            *('"${L[@]}"', "${L[@]}", '"${L[*]}"', "${#L[@]}", '"${L[@]:1}"', '"${L[@]:-none}"', '"pre${L[@]}post"'),
+            *('"$@"', "$*", "$#", '"$1"', '${L[@]+"${L[@]}"}', '"${L[@]/x/Y}"'),
+        )
+
+    def test(self) -> str:
+        name = self.one(*"ABCD")
+        return self.one(
+            *(f'[ -n "${name}" ]', f'[ -z "${name}" ]', f"[[ ${name} == *{self.one(*'xa1-')}* ]]", "true", "! true"),
+            *(f"[[ -n ${name} && $N -gt 2 ]]", f'[ "$N" -lt {self.one(*"024")} ]', f"((N>{self.one(*'024')}))"),
+            *(f'[ "${name}" = "{self.one("x", "", "1")}" ]', f"[[ ${name} != x || 1 -eq 2 ]]", "false"),
+            f"[[ ${name} =~ ^[a-z]+$ ]]",
+        )
+
+    def assignment(self) -> str:
+        name = self.one(*"ABCD")
+        return self.one(
+            *(f"{name}={self.word()}", f"{name}+={self.word()}", f"{name}=", f"unset {name}", "L=()", "((N++))"),
+            *(f"L=({self.word()} {self.words()})", f"L+=({self.word()})", "N=$((N+1))", f"L[1]={self.word()}"),
+            *(f"export {name}={self.word()}", f"set -- {self.word()} {self.word()}", f"let N={self.one(*'123')}+N"),
+        )
+
+    def statement(self, depth: int) -> str:
+        run = f"run {self.word()} {self.one(self.words(), self.word())}"
+        if depth > 2:
+            return run
+        body: Callable[[], str] = lambda: "\n".join(  # noqa: E731
+            self.statement(depth + 1) for _ in range(self.random.randint(1, 2))
+        )
+        joined = f"{self.test()} {self.one('&&', '||')} {self.assignment()} || {self.assignment()}"
+        kind = self.random.randrange(14)
+        if kind < 4:
+            return self.assignment()
+        if kind < 7:
+            return run
+        return (
+            lambda: f"if {self.test()}; then\n{body()}\nelif {self.test()}; then\n{body()}\nelse\n{body()}\nfi",
+            lambda: f'for i in {self.word()} {self.words()}; do\n{body()}\nrun "$i"\ndone',
+            lambda: f"case {self.word()} in\n{self.one('x|a*', '*b*', '[0-9]*')}) {body()};;\n*) {body()};;\nesac",
+            lambda: f"{self.test()} {self.one('&&', '||')} {{ {body()}\n}}",
+            lambda: f"({body()}\n)",
+            lambda: f'f() {{ local A={self.word()}; {body()}\nrun "$#" "$A"; return; run no; }}\nf {self.word()}',
+            lambda: joined,
+        )[kind - 7]()
+
+
+def ours(script: str) -> list[str]:
+    found: list[str] = []
+    shell = Interpreter(Surroundings(), lambda command, _: found.extend(["[", *[w.text for w in command.words[1:]]]))
+    shell.run(script)
+    return found
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
+@pytest.mark.parametrize("first", range(0, _DRAWN, _TOGETHER))
+def test_drawn_scripts_give_commands_what_bash_gives_them(first: int) -> None:
+    for seed in range(first, first + _TOGETHER):
+        script = Script(seed).text
+        told = 'set -f\nrun() { printf "%s\\0" "[" "$@"; }\nulimit -t 2\n' + script
+        try:
+            done = subprocess.run(["bash", "-c", told], capture_output=True, timeout=20)
+        except FileNotFoundError:
+            pytest.skip("bash is not installed")
+        except subprocess.TimeoutExpired:
+            continue  # a list that doubles in a loop
+        expected = done.stdout.decode().split("\0")[:-1]
+        if not done.stderr and not done.returncode and max(map(len, expected)) < 1000:  # longer ones are not matched
+            assert ours(script) == expected, script

@@ -1,0 +1,133 @@
+"""Scripts whose branches decide what reaches the engine: evaluated, irrelevant, or asked about; never guessed."""
+
+import pytest
+
+from glm_kvplan.engines.sglang.launch_command import read_launch_command
+from glm_kvplan.errors import InputError
+
+SERVE = "sglang serve zai-org/GLM-5.3-Flash "
+
+
+def flags(script: str) -> dict[str, object]:
+    return dict(read_launch_command(script).flags)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        # tests that defaults of the script decide
+        ('D="${D:-0}"\nA=(--tp 8)\nif [[ "${D}" == "1" ]]; then\n A+=(--dp 8)\nfi\n' + SERVE + '"${A[@]}"',
+         {"tp_size": 8}),
+        ("A=(--tp 8)\nif false; then\n A+=(--dp 8)\nelse\n A+=(--dp 2)\nfi\n" + SERVE + '"${A[@]}"',
+         {"tp_size": 8, "dp_size": 2}),
+        ("N=${N:-2}\nif ((N > 1)); then TP=4; else TP=8; fi\n" + SERVE + "--tp $TP", {"tp_size": 4}),
+        ("M=${M:-large}\ncase $M in small) TP=1;; l*) TP=8;; *) exit 1;; esac\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("N=${N:-1}; [ $N -gt 1 ] && TP=8 || TP=4\n" + SERVE + "--tp $TP", {"tp_size": 4}),
+        # an empty array vanishes, an unset variable is nothing
+        ("A=()\n" + SERVE + '"${A[@]}" --tp 8', {"tp_size": 8}),
+        ('SPEC=\n' + SERVE + "--tp 8 ${SPEC:+--speculative-algorithm EAGLE}", {"tp_size": 8}),
+        ("TP=4\nunset TP\n" + SERVE + "--tp ${TP:-8}", {"tp_size": 8}),
+        # what does not reach the script's own variables
+        ("TP=8\n(TP=4)\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("TP=8\ncat <<EOF >/dev/null\nTP=4\nEOF\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("TP=8\necho 4 | read TP\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("TP=8\nf() { local TP=4; }\nf\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("TP=8\nf() { TP=4; }\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("TP=8\nf() { TP=4; }\nf\n" + SERVE + "--tp $TP", {"tp_size": 4}),
+        ('serve() { sglang serve x "$@"; }\nserve --tp 8', {"tp_size": 8}),
+        # branches that do not matter: both ways the same, a guard that ends the script, flags that cost no byte
+        ('if [ -n "$X" ]; then TP=4; else TP=4; fi\n' + SERVE + "--tp $TP", {"tp_size": 4}),
+        ('if [ -z "$MODEL" ]; then echo usage; exit 1; fi\n' + SERVE + "--tp 4", {"tp_size": 4}),
+        ("command -v sglang >/dev/null || { echo none; exit 1; }\n" + SERVE + "--tp 4", {"tp_size": 4}),
+        ('A="--tp 4"\n[ -n "$M" ] && A="$A --enable-metrics"\n' + SERVE + "$A", {"tp_size": 4}),
+        ('A=(--tp 4)\nif [ "$L" = 1 ]; then A+=(--log-level debug); fi\n' + SERVE + '"${A[@]}"', {"tp_size": 4}),
+        (SERVE + "--tp 4 ${DEBUG:+--log-level debug}", {"tp_size": 4}),
+        ("mkdir -p $LOGS && cd /x && " + SERVE + "--tp 4 >$LOGS/log 2>&1 &", {"tp_size": 4}),
+        ("while ! curl -s localhost; do sleep 1; done\n" + SERVE + "--tp 4", {"tp_size": 4}),
+        ("while true; do " + SERVE + "--tp 4; sleep 5; done", {"tp_size": 4}),
+        ("for i in 0; do " + SERVE + "--tp 4 --node-rank $i & done", {"tp_size": 4}),
+        # defaults in other spellings
+        ('[ -z "$TP" ] && TP=8\n' + SERVE + "--tp $TP", {"tp_size": 8}),
+        ('if [[ -z "${TP}" ]]; then TP=8; fi\n' + SERVE + "--tp $TP", {"tp_size": 8}),
+        (': "${TP:=8}"\n' + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("TP=${1:-8}\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ('while [[ $# -gt 0 ]]; do case $1 in --tp) TP=$2; shift 2;; esac; done\n' + SERVE + "--tp ${TP:-8}",
+         {"tp_size": 8}),
+        # substitutions whose value is plain, or costs no byte
+        ("TP=$(echo 8)\n" + SERVE + "--tp $TP", {"tp_size": 8}),
+        ("J=$(cat <<'E'\n{\"a\": 1}\nE\n)\n" + SERVE + '--json-model-override-args "$J"',
+         {"json_model_override_args": {"a": 1}}),
+        (SERVE + "--tp 8 --log-requests-level 1 --served-model-name m-$(date +%F) | tee $(hostname).log",
+         {"tp_size": 8}),
+        (SERVE + "--cuda-graph-bs-decode $(seq 1 4)", {"cuda_graph_bs_decode": [1, 2, 3, 4]}),
+        (SERVE + "--cuda-graph-bs-decode {1..4}", {"cuda_graph_bs_decode": [1, 2, 3, 4]}),
+        # scripts inside
+        ('TP=8\nbash -c "sglang serve x --tp $TP"', {"tp_size": 8}),
+        ("export TP=8\nbash -c 'sglang serve x --tp $TP'", {"tp_size": 8}),
+        ("CMD='sglang serve x --tp 8'\neval \"$CMD\"", {"tp_size": 8}),
+        ("ssh node0 bash -s <<'EOF'\nTP=8\nsglang serve x --tp $TP\nEOF", {"tp_size": 8}),
+        ("docker run image bash -c 'sglang serve x \"$@\"' -- --tp 8", {"tp_size": 8}),
+    ],
+)  # fmt: skip
+def test_what_is_known_is_read(script: str, expected: dict[str, object]) -> None:
+    assert flags(script) == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ('[ -n "$BIG" ] && TP=4\nTP=${TP:-8}\n' + SERVE + "--tp $TP",
+         "line 1: --tp-size is given 4 or 8, as $BIG of line 1 decides, which is not defined here; give --set BIG="),
+        ('if [ "$A" = b ]; then\n TP=4\nelse\n TP=8\nfi\n' + SERVE + "--tp $TP",
+         "line 2: --tp-size is given 4 or 8, as $A of line 1 decides"),
+        ("case $GPU in\nh200) TP=8;;\nb200) TP=4;;\n*) TP=2;;\nesac\n" + SERVE + "--tp $TP",
+         "--tp-size is given 8 or 4 or 2, as $GPU of line 1 decides"),
+        ('A=(--tp 8)\nif [ -n "$D" ]; then\n A+=(--dp 8)\nfi\n' + SERVE + '"${A[@]}"',
+         "line 3: whether --dp-size stands here depends on $D of line 2, which is not defined here; give --set D="),
+        ('A="--tp 8"\n[ -n "$D" ] && A="$A --disable-radix-cache"\n' + SERVE + "$A",
+         "whether --disable-radix-cache stands here depends on $D of line 2"),
+        (SERVE + "${SPEC:+--speculative-algorithm EAGLE}",
+         "whether --speculative-algorithm stands here depends on $SPEC of line 1"),
+        ("f() { [ -n \"$X\" ] || return; A+=(--dp 8); }\nA=(--tp 8)\nf\n" + SERVE + '"${A[@]}"',
+         "whether --dp-size stands here depends on $X of line 1"),
+        ("nvidia-smi | grep -q H200 && TP=8 || TP=4\n" + SERVE + "--tp $TP",
+         "--tp-size is given 8 or 4, as `grep` of line 1 decides, which is not run here"),
+        ('[ -f big ] && TP=4 || TP=8\n' + SERVE + "--tp $TP", "as a file that `-f` looks for of line 1 decides"),
+        ('if [ "$ROLE" = p ]; then\n' + SERVE + "--tp 4\nelse\n" + SERVE + "--tp 8\nfi",
+         "2 launches of the engine found (line 2, line 4); which of them starts depends on $ROLE of line 1"),
+        ('if [ "$R" = p ]; then exec ' + SERVE + "--tp 4; fi\nexec " + SERVE + "--tp 8",
+         "which of them starts depends on $R of line 1"),
+        ('if [ -n "$X" ]; then export SGLANG_MAMBA_CONV_DTYPE=float32; fi\n' + SERVE,
+         "SGLANG_MAMBA_CONV_DTYPE is given"),
+        ("for n in $NODES; do TP=4; done\n" + SERVE + "--tp ${TP:-8}", "is given 4 or 8, as $NODES of line 1 decides"),
+        (SERVE + "--tp $(nproc)", "--tp-size is given $(...), which is not run here; write out what it gives"),
+        ("read TP\n" + SERVE + "--tp $TP", "--tp-size is given $TP, which is not defined here"),
+        ("if $X; then f() { :; }; else f() { TP=4; }; fi\nf\n" + SERVE,
+         "the function f is another one in each of several branches"),
+        (SERVE + '--json-model-override-args {"a":1,"b":2}', "is given {...}"),
+        ("f() { f; }\nf\n" + SERVE, "functions call one another"),
+        ("fi\n" + SERVE, "line 1: fi is not expected here"),
+        ("if true; then\n" + SERVE + "\ndone", "line 3: done is not expected here"),
+        ("for i in 1 2\n" + SERVE, "line 2: do is expected here"),
+        ("a <\n" + SERVE, "< needs a file"),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_is_asked_about(script: str, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        flags(script)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_script_with_arguments_and_files_of_its_own_says_so() -> None:
+    command = read_launch_command('source common.sh\n. venv/bin/activate\nsglang serve x --tp 8 "$@"')
+    assert command.flags == {"tp_size": 8}
+    assert command.warnings == (
+        "line 1: common.sh is not read here; what it sets is not known",
+        "the script is read as if it were called without arguments",
+    )
+
+
+def test_a_value_stands_where_it_is_written() -> None:
+    command = read_launch_command('A=(\n --tp 8\n --dp 2\n)\nsglang serve x \\\n  "${A[@]}" \\\n --page-size 64')
+    assert command.positions == {"tp_size": "line 2", "dp_size": "line 3", "page_size": "line 7"}
