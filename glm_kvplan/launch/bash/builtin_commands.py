@@ -295,11 +295,11 @@ def _read(shell: "Interpreter", found: "Started") -> truth.Truth:
         if value is None or separators is None:
             shell.assign(name, missing(f"${name}"))
             continue
-        text = known_text(value)
-        if text is None:
+        read = known_text(value)
+        if read is None:
             shell.assign(name, (Piece(f"${name}", mark_of(value)),) if not whole or len(names) > 1 else value)
             continue
-        line = text if whole else text.partition("\n")[0]
+        line = read if whole else read.partition("\n")[0]
         parts = re.split(f"[{re.escape(separators)}]+", line.strip(separators)) if separators else [line]
         if listed:
             shell.assign(name, Array(tuple(map(plain, parts))))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.launch.bash import arithmetic
@@ -170,7 +171,7 @@ class Expander:
             if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name):
                 yield Segment(missing(f"${{!{part.name}}}")[0], not part.quoted)
                 return
-            part = part._replace(name=name, prefix="")
+            part = replace(part, name=name, prefix="")
         if sign in _ALL:
             values = self.elements(part.name)
             yield from self.operated_list(part, values, sign, line)

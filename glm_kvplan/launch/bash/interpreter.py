@@ -7,6 +7,7 @@ out the same is known, the rest carries a mark that says what would decide.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -254,12 +255,12 @@ class Interpreter:
         """What its commands assign stays inside; what the last one prints of the others' output is not known."""
         if len(parts) == 1:
             return self.execute(parts[0])
-        outer, status = self.output, True  # type: bool
-        found: Truth = status
+        outer = self.output
+        found: Truth = True
         try:
             for part in parts:
                 self.output = None if outer is None else []
-                found = self.apart(lambda part=part: self.execute(part))  # type: ignore[misc]
+                found = self.apart(partial(self.execute, part))
         finally:
             self.output = outer
         self.printed(missing("$(...)"))
@@ -300,7 +301,7 @@ class Interpreter:
                 skipped = operator == "||"  # the status if it is
                 rest = others[at + 1 :]
                 if len(rest) > _MOST_PATHS:
-                    status = self.branched(goes_on, [lambda it=other: self.execute(it), lambda it=skipped: it])
+                    status = self.branched(goes_on, [partial(self.execute, other), partial(bool, skipped)])
                     continue
                 return self.branched(
                     goes_on,
@@ -349,7 +350,7 @@ class Interpreter:
         if mark is None:
             return True
         deciding = Mark(mark.name, mark.place or self.place(found.line))
-        return self.branched(deciding, [lambda it=body: self.run_body(it) for body in ways])
+        return self.branched(deciding, [partial(self.run_body, body) for body in ways])
 
     # --- loops
 
@@ -390,15 +391,16 @@ class Interpreter:
     def for_loop(self, found: For) -> Truth:
         with self.frame() as perhaps_left:
             if not found.name:
-                mark = Mark("a loop", self.place(found.line))
-                return self.branched(mark, [lambda: self.round(found.body)[1], lambda: True])
+                return self.branched(
+                    Mark("a loop", self.place(found.line)), [lambda: self.round(found.body)[1], lambda: True]
+                )
             nodes = found.words
             words = self.arguments() if nodes is None else [one.value for one in self.expander.fields(nodes)]
             unknown = next((mark for value in words if (mark := mark_of(value)) is not None), None)
             if unknown is not None:
-                value = (Piece(f"${found.name}", unknown),)
+                one_of_them = (Piece(f"${found.name}", unknown),)
                 deciding = Mark(unknown.name, unknown.place or self.place(found.line))
-                return self.branched(deciding, [lambda: self.round_with(found, value)[1], lambda: True])
+                return self.branched(deciding, [lambda: self.round_with(found, one_of_them)[1], lambda: True])
             status: Truth = True
             for value in words:
                 self.count()

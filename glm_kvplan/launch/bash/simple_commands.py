@@ -138,5 +138,5 @@ def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth
         return True
     finally:
         shell.locals.pop()
-        for key, value in hidden.items():
-            shell.scope.set(key, value)
+        for key, was in hidden.items():
+            shell.scope.set(key, was)

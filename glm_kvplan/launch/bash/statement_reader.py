@@ -16,6 +16,7 @@ from glm_kvplan.launch.bash.syntax import (
     Group,
     If,
     Loop,
+    Part,
     Pipeline,
     Redirect,
     Simple,
@@ -111,7 +112,7 @@ class _StatementReader(WordReader):
 
     def and_or(self) -> Statement:
         line, first = self.line, self.pipeline()
-        others = []
+        others: list[tuple[str, Statement]] = []
         while True:
             self.blanks()
             operator = self.peek(2)
@@ -253,7 +254,7 @@ class _StatementReader(WordReader):
         return For("" if word == "select" else name, words, body, line)
 
     def words_of_line(self) -> tuple[WordNode, ...]:
-        found = []
+        found: list[WordNode] = []
         while True:
             self.blanks()
             word = self.word()
@@ -338,7 +339,8 @@ class _StatementReader(WordReader):
 
     def expression_pattern(self) -> WordNode:
         """The right side of `=~`, in which parentheses and bars are plain."""
-        line, parts = self.line, []
+        line = self.line
+        parts: list[Part] = []
         while self.at < len(self.text) and self.text[self.at] not in " \t\n":
             if self.text[self.at] in "();&|<>":
                 parts.append(Text(self.text[self.at], False))
@@ -363,7 +365,7 @@ class _StatementReader(WordReader):
             start = self.at
             assigned = self.assignment()
             if assigned is not None and (not words or not isinstance(assigned.value, WordNode)):
-                (words if words else assignments).append(assigned)  # type: ignore[arg-type]
+                (words if words else assignments).append(assigned)
                 continue
             self.at = start
             word = self.word()
@@ -389,7 +391,8 @@ class _StatementReader(WordReader):
         return Assignment(name, index, append, value or WordNode((), self.line))
 
     def array(self, name: str) -> tuple[WordNode, ...]:
-        line, found = self.line, []
+        line = self.line
+        found: list[WordNode] = []
         while True:
             self.newlines()
             if self.peek() == ")":

@@ -1,16 +1,19 @@
 """What a shell script is made of: words of parts, and statements of words."""
 
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from glm_kvplan.launch.words import Piece
 
 
-class Text(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Text:
     text: str
     quoted: bool
 
 
-class Parameter(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Parameter:
     """`$name`, `${name[index]operator argument}`, `${#name}`, `${!name}`. Inside its argument words may be quoted."""
 
     name: str
@@ -22,21 +25,24 @@ class Parameter(NamedTuple):
     prefix: str = ""  # "#" or "!"
 
 
-class Substitution(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Substitution:
     """`$(...)` or backticks."""
 
     body: "tuple[Statement, ...]"
     quoted: bool
 
 
-class Arithmetic(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
     """`$((...))`."""
 
     expression: "tuple[Part, ...]"
     quoted: bool
 
 
-class Given(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Given:
     """Text that was worked out before, with what is not known of it."""
 
     piece: Piece
@@ -46,12 +52,14 @@ class Given(NamedTuple):
 Part: TypeAlias = Text | Parameter | Substitution | Arithmetic | Given
 
 
-class WordNode(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WordNode:
     parts: tuple[Part, ...]
     line: int
 
 
-class Assignment(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Assignment:
     """`name=value`, `name[index]+=value`, `name=(values)`."""
 
     name: str
@@ -67,7 +75,8 @@ class Document:
         self.parts: tuple[Part, ...] = ()
 
 
-class Redirect(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Redirect:
     """`operator target`; a here-document's target is its delimiter."""
 
     operator: str
@@ -76,7 +85,8 @@ class Redirect(NamedTuple):
     document: Document | None
 
 
-class Simple(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Simple:
     """Assignments, words and redirections; a word may be an assignment with a list (`declare -A x=(...)`)."""
 
     assignments: tuple[Assignment, ...]
@@ -85,12 +95,14 @@ class Simple(NamedTuple):
     line: int
 
 
-class Pipeline(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pipeline:
     parts: "tuple[Statement, ...]"
     negated: bool
 
 
-class AndOr(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AndOr:
     """A statement, and those joined to it with `&&` or `||`."""
 
     first: "Statement"
@@ -98,14 +110,16 @@ class AndOr(NamedTuple):
     line: int
 
 
-class If(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class If:
     """Conditions with their bodies in order; the last may be `()`, which always holds."""
 
     branches: "tuple[tuple[Body, Body], ...]"
     line: int
 
 
-class Loop(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Loop:
     """`while` or `until`."""
 
     condition: "Body"
@@ -114,7 +128,8 @@ class Loop(NamedTuple):
     line: int
 
 
-class For(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class For:
     """`for name in words`; words None: the arguments. `for ((...))` has no name."""
 
     name: str
@@ -123,7 +138,8 @@ class For(NamedTuple):
     line: int
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Case:
     """A word and its alternatives: patterns, body, how it ends (`;;`, `;&`, `;;&`)."""
 
     word: WordNode
@@ -131,12 +147,14 @@ class Case(NamedTuple):
     line: int
 
 
-class Function(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Function:
     name: str
     body: "Statement"
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Group:
     """`{ ...; }`, or `( ... )` whose assignments stay inside; what follows an `&` is one, too."""
 
     body: "Body"
@@ -144,14 +162,16 @@ class Group(NamedTuple):
     redirects: tuple[Redirect, ...] = ()
 
 
-class Condition(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Condition:
     """`[[ ... ]]`: words and operators in order."""
 
     tokens: tuple[WordNode, ...]
     line: int
 
 
-class Calculation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Calculation:
     """`((...))`."""
 
     expression: tuple[Part, ...]

@@ -101,7 +101,8 @@ class WordReader:
 
     def word(self) -> WordNode | None:
         """The word that starts here; None where none does."""
-        line, parts = self.line, []
+        line = self.line
+        parts: list[Part] = []
         while self.at < len(self.text):
             if text := self.take(_PLAIN):
                 parts.append(Text(text, False))
@@ -184,7 +185,8 @@ class WordReader:
         return found
 
     def double_quoted(self) -> list[Part]:
-        opened, parts = self.line, []
+        opened = self.line
+        parts: list[Part] = []
         while self.at < len(self.text):
             if text := self.take(_IN_DOUBLE):
                 parts.append(Text(text, True))
@@ -219,7 +221,8 @@ class WordReader:
         return Text("$", quoted)
 
     def ansi_quoted(self) -> str:
-        opened, found = self.line, []
+        opened = self.line
+        found: list[str] = []
         while self.at < len(self.text):
             char = self.text[self.at]
             self.at += 1
