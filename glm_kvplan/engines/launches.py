@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.server_commands import Launch, launches_of_text, launches_of_words
+from glm_kvplan.launch.systemd_unit import is_unit, script_of
 from glm_kvplan.launch.words import Word
 
 LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
@@ -49,7 +50,8 @@ def _launches(words: Sequence[str] | str) -> tuple[list[Launch], list[str]]:
             raise InputError("the launch text holds NUL bytes: it is binary, not a shell script")
         if not words.strip():
             raise InputError("the launch text is empty")
-        return launches_of_text(words.removeprefix("\ufeff"), SERVERS)
+        text = words.removeprefix("\ufeff")
+        return launches_of_text(script_of(text) if is_unit(text) else text, SERVERS)
     if not words:
         raise InputError("the launch command is empty; put it after -- or in a file")
     return launches_of_words(tuple(Word(text, f"word {at}") for at, text in enumerate(words, 1)), SERVERS), []

@@ -319,17 +319,21 @@ _LAUNCH = "python -m sglang.launch_server --model-path zai-org/GLM-5.3-Flash --t
 
 
 @pytest.mark.parametrize(
-    "script",
+    ("script", "decides"),
     [
-        "if [ $1 = big ]; then TP=8; else TP=4; fi",
-        "TP=4\n[ $BIG = 1 ] && TP=8",
-        "TP=4\ncase $GPU in\n h100) TP=8 ;;\nesac",
+        ("if [ $X = big ]; then TP=8; else TP=4; fi", "$X of line 1"),
+        ("TP=4\n[ $BIG = 1 ] && TP=8", "$BIG of line 2"),
+        ("TP=4\ncase $GPU in\n h100) TP=8 ;;\nesac", "$GPU of line 2"),
+        ("if grep -q H200 /proc/gpus; then TP=8; else TP=4; fi", "`grep` of line 1"),
     ],
 )
-def test_branches_that_differ_are_not_guessed(capsys: pytest.CaptureFixture[str], tmp_path: Path, script: str) -> None:
+def test_branches_that_differ_are_not_guessed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, script: str, decides: str
+) -> None:
     path = tmp_path / "launch.sh"
     path.write_text(f"{script}\n{_LAUNCH}\n", encoding="utf-8")
-    assert "--tp-size is given $TP of several branches" in refused(capsys, "estimate", "--launch", str(path))
+    said = refused(capsys, "estimate", "--launch", str(path))
+    assert "--tp-size is given 8 or 4, as" in said and decides in said
 
 
 @pytest.mark.parametrize(
@@ -340,8 +344,15 @@ def test_one_value_is_read(script: str) -> None:
 
 
 def test_the_environment_of_a_systemd_unit() -> None:
-    unit = f'[Service]\nEnvironment="SGLANG_MAMBA_SSM_DTYPE=bfloat16" OTHER=1\nExecStart=/opt/{_LAUNCH[:-3]}8\n'
-    assert kv.plan(launch=unit).deployment.mamba_ssm_dtype == "bfloat16"
+    unit = f'[Service]\nEnvironment="SGLANG_MAMBA_SSM_DTYPE=bfloat16" TP=8\nExecStart=-/opt/{_LAUNCH} \\\n  --dp 2\n'
+    deployment = kv.plan(launch=unit).deployment
+    assert (deployment.mamba_ssm_dtype, deployment.tp_size, deployment.dp_size) == ("bfloat16", 8, 2)
+
+
+def test_a_unit_whose_value_stands_elsewhere(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "glm.service"
+    path.write_text(f"[Service]\nEnvironmentFile=/etc/glm.env\nExecStart=/opt/{_LAUNCH}\n", encoding="utf-8")
+    assert "$TP" in refused(capsys, "estimate", "--launch", str(path))
 
 
 # --- estimates that look like estimates -----------------------------------------------------------------------------

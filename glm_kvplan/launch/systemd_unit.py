@@ -1,0 +1,53 @@
+"""A systemd unit's service as the shell script that would start the same."""
+
+import re
+import shlex
+
+from glm_kvplan.errors import InputError
+
+_SETTING = re.compile(r"(Environment|ExecStart)\s*=\s*(.*)", re.DOTALL)
+_HOW = "-@:+!"  # in front of a command: how it is run
+_WHOLE_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")  # a word of its own: systemd splits its value at blanks
+
+
+def is_unit(text: str) -> bool:
+    """The text is a unit with a service: it has the section and a command at the left margin."""
+    return bool(re.search(r"(?m)^\[Service\]\s*$", text) and re.search(r"(?m)^ExecStart\s*=", text))
+
+
+def script_of(text: str) -> str:
+    """Assignments and commands of the unit's service, each on its own line of the unit; other lines are empty.
+
+    Source: systemd.service(5), "Command lines", and systemd.exec(5), "Environment". Raises InputError for a quote that
+    is never closed.
+    """
+    lines = text.splitlines()
+    script = [""] * len(lines)
+    start = 0
+    while start < len(lines):
+        end = start + 1
+        while lines[end - 1].endswith("\\") and end < len(lines):
+            end += 1
+        setting = _SETTING.fullmatch("\n".join(lines[start:end]).replace("\\\n", " "))
+        if setting is not None:
+            script[start] = _shell(setting[1], setting[2], start + 1)
+        start = end
+    return "\n".join(script)
+
+
+def _shell(key: str, value: str, line: int) -> str:
+    try:
+        words = shlex.split(value.lstrip(_HOW) if key == "ExecStart" else value)
+    except ValueError:
+        raise InputError(f"line {line}: {key}= has a quote that is never closed") from None
+    if key == "ExecStart":
+        return " ".join(map(_quoted, words))
+    return "; ".join(f"export {shlex.quote(word)}" for word in words if "=" in word)
+
+
+def _quoted(word: str) -> str:
+    if _WHOLE_VARIABLE.fullmatch(word):
+        return word
+    if "$" not in word:
+        return shlex.quote(word)
+    return '"' + re.sub(r'([\\"`])', r"\\\1", word).replace("$$", "\\$") + '"'
