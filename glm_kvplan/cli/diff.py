@@ -25,6 +25,8 @@ def diff(
 ) -> None:
     """What changes from A to B in resolved flags, pools and limits, the most bytes first.
 
+    Of two engines: what both hold of the same requests.
+
     Example: kvplan diff plan.kvplan.yaml --engine 0.5.21 --engine 0.5.22
     """
     if context.obj["launch"] is not None:
@@ -36,11 +38,10 @@ def diff(
         raise InputError("one file alone: name a second one, or two engines or GPUs (--engine A --engine B)")
     from glm_kvplan.answers.diff.diff_answer import answer_diff
     from glm_kvplan.answers.diff.diff_page import diff_page
-    from glm_kvplan.answers.diff.sides import side_of
+    from glm_kvplan.answers.diff.sides import Asked, sides_of
 
-    a = side_of(files[0], engines[0], gpus[0])
-    b = side_of(files[-1], engines[1], gpus[1])
-    answer = answer_diff(a, b)
+    a, b = (Asked(file, *of) for file, of in zip((files[0], files[-1]), zip(engines, gpus, strict=True), strict=True))
+    answer = answer_diff(*sides_of(a, b))
     print_answer("diff", answer, lambda: diff_page(answer), json)
 
 

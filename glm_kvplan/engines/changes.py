@@ -12,7 +12,7 @@ class Change(NamedTuple):
     `why` is the later side's reason, where it has one.
     """
 
-    kind: Literal["flag", "unit", "tensor", "rank", "limit", "pool", "size"]
+    kind: Literal["flag", "unit", "tensor", "rank", "limit", "pool", "size", "served"]
     name: str
     before: object
     after: object

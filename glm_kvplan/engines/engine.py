@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice, Flag, Variable
+from glm_kvplan.engines.measures import Started
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import HostGiven
@@ -131,6 +132,9 @@ class Plan(Protocol):
         pod_gib: float | None = None,
     ) -> Held:
         """Start it and judge what is expected of it. Raises InputError, RefusedError."""
+
+    def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
+        """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
 
     def with_flags(self, **changes: object) -> Any:
         """The same with some flags changed (None takes one back) and every default resolved anew."""

@@ -9,7 +9,15 @@ import pytest
 from paths import ROOT
 
 from glm_kvplan.answers.diff.sides import side_of
-from glm_kvplan.answers.diff.starts import KINDS, boot_changes
+from glm_kvplan.answers.diff.starts import KINDS, Side, start_changes
+from glm_kvplan.contexts import contexts
+from glm_kvplan.engines.measures import SHARED
+from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.sizing.served_requests import served
+from glm_kvplan.engines.sglang.sizing.start import boot
+from glm_kvplan.engines.vllm.starting import begin
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
 
 EXAMPLES = ROOT / "examples"
 B200 = str(EXAMPLES / "b200-tp4-mtp.kvplan.yaml")
@@ -25,7 +33,7 @@ def kvplan(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_two_engines_differ_as_their_own_sizing_does() -> None:
     """SGLang 0.5.21 and 0.5.22 on the same B200 memory: tokens, slots, pages, fraction and bytes of a token."""
-    found = boot_changes(side_of(B200, "0.5.21"), side_of(B200, "0.5.22"))
+    found = start_changes(side_of(B200, "0.5.21"), side_of(B200, "0.5.22"))
     values = {change.name: (change.before, change.after) for change in found}
     assert values["max_total_num_tokens"] == (8_563_520, 9_932_544)
     assert values["max_mamba_cache_size"] == (706, 695)
@@ -37,7 +45,7 @@ def test_two_engines_differ_as_their_own_sizing_does() -> None:
 
 
 def test_changes_come_by_bytes_then_by_kind() -> None:
-    found = boot_changes(side_of(SLOTS), side_of(FRACTION))
+    found = start_changes(side_of(SLOTS), side_of(FRACTION))
     sizes = [abs(change.nbytes) for change in found]
     assert sizes == sorted(sizes, reverse=True)
     rest = [KINDS.index(change.kind) for change in found if not change.nbytes]
@@ -48,9 +56,9 @@ def test_changes_come_by_bytes_then_by_kind() -> None:
 
 
 def test_the_same_twice_differs_in_nothing_and_back_is_the_opposite() -> None:
-    assert boot_changes(side_of(SLOTS), side_of(SLOTS)) == ()
-    there = {c.name: (c.before, c.after, c.nbytes) for c in boot_changes(side_of(SLOTS), side_of(FRACTION))}
-    back = {c.name: (c.after, c.before, -c.nbytes) for c in boot_changes(side_of(FRACTION), side_of(SLOTS))}
+    assert start_changes(side_of(SLOTS), side_of(SLOTS)) == ()
+    there = {c.name: (c.before, c.after, c.nbytes) for c in start_changes(side_of(SLOTS), side_of(FRACTION))}
+    back = {c.name: (c.after, c.before, -c.nbytes) for c in start_changes(side_of(FRACTION), side_of(SLOTS))}
     assert there == back
 
 
@@ -58,7 +66,7 @@ def test_a_side_that_does_not_start_says_why(tmp_path: Path) -> None:
     text = Path(B200).read_text(encoding="utf-8")
     short = tmp_path / "short.yaml"
     short.write_text(text.replace("available_gib: 126.0", "available_gib: 30.0"), encoding="utf-8")
-    found = {change.name: change for change in boot_changes(side_of(B200), side_of(str(short)))}
+    found = {change.name: change for change in start_changes(side_of(B200), side_of(str(short)))}
     assert found["start"].before == "starts"
     assert "mem_fraction_static" in str(found["start"].after)
     assert found["max_total_num_tokens"].after == 0
@@ -102,3 +110,37 @@ def test_bad_use_is_one_line_and_exit_code_2(arguments: tuple[str, ...], says: s
     done = kvplan(*arguments)
     assert done.returncode == 2
     assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+def side_at(flags: dict[str, object], engine: str | None, context: int) -> Side:
+    made = plan(flags, gpu="h200", engine=engine)
+    return Side(engine or "", made, made.started(MemoryGiven(138.5, 84.0), context))
+
+
+def test_two_engines_differ_in_what_both_have() -> None:
+    """The measures under shared names, of the same requests; neither's flags, limits or memory."""
+    a = side_at({"tp_size": 4}, None, 32768)
+    b = side_at({"tensor_parallel_size": 4}, "vllm-0.33.0", 32768)
+    found = start_changes(a, b)
+    assert {change.kind for change in found} <= {"served", "size"}
+    assert {change.name for change in found} <= {*SHARED, "start"}
+    values = {change.name: (change.before, change.after) for change in found}
+    assert "gpus" not in values  # four either way
+    sizes = boot(a.plan, MemoryGiven(138.5, 84.0)).solution.sizes
+    begun = begin(b.plan, MemoryGiven(138.5, 84.0)).start
+    held = served(Demand(contexts([(32768, 1)]), 1 << 40), a.plan.deployment, sizes).requests
+    assert values["requests_at_context"] == (held, begun.requests(32768))
+    assert values["fixed_bytes"][1] == begun.blocks.fixed * begun.blocks.nbytes
+    assert b.start.measure("longest_context") == begun.longest_context
+
+
+@pytest.mark.parametrize(("engine", "flags"), [(None, {"tp_size": 4}), ("vllm", {"tensor_parallel_size": 4})])
+def test_every_engine_gives_the_shared_measures_whether_it_starts_or_not(
+    engine: str | None, flags: dict[str, object]
+) -> None:
+    made = plan(flags, gpu="h200", engine=engine)
+    for memory in (MemoryGiven(138.5, 84.0), MemoryGiven(138.5, 0.01 if engine else 22.0)):
+        start = made.started(memory, 8192)
+        assert set(SHARED) <= {measure.name for measure in start.measures}
+        assert (start.measure("requests_at_context") == 0) == (start.failure is not None)
+        assert start.measure("gpus") == 4

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.answers.diff.starts import Side, boot_changes
+from glm_kvplan.answers.diff.starts import Side, start_changes
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.changes import Change
 from glm_kvplan.engines.engine import head_of
@@ -15,21 +15,27 @@ class SideShown(NamedTuple):
 
 
 class DiffAnswer(NamedTuple):
-    """Both plans, and the changes from `a` to `b`, the most bytes first."""
+    """Both plans, and the changes from `a` to `b`, the most bytes first; requests are of `context` tokens.
+
+    `same_engine`: everything is compared; of two engines the measures that both have.
+    """
 
     a: SideShown
     b: SideShown
+    context: int
+    same_engine: bool
     changes: tuple[Change, ...]
     warnings: tuple[Text, ...]
 
 
 def answer_diff(a: Side, b: Side) -> DiffAnswer:
-    noted = dict.fromkeys(note for side in (a, b) for note in side.answer.weight_notes)
-    return DiffAnswer(_side(a), _side(b), boot_changes(a, b), tuple(noted))
+    noted = dict.fromkeys(note for side in (a, b) for note in side.start.notes)
+    same = a.plan.given.profile.engine is b.plan.given.profile.engine
+    return DiffAnswer(_side(a), _side(b), a.start.context, same, start_changes(a, b), tuple(noted))
 
 
 def _side(side: Side) -> SideShown:
-    return SideShown(side.label, head_of(side.plan))
+    return SideShown(side.label, head_of(side.plan.given))
 
 
 def notes_of(answer: DiffAnswer) -> tuple[Text, ...]:

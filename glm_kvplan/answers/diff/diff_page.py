@@ -2,28 +2,32 @@
 
 from glm_kvplan.answers.diff.diff_answer import DiffAnswer, SideShown, notes_of
 from glm_kvplan.engines.changes import Change
+from glm_kvplan.engines.measures import SHARED
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
 
 _TITLES = {
+    "served": "what it holds, requests of {context} tokens each",
     "pool": "memory of the fullest rank",
     "size": "what the engine sizes",
     "limit": "what binds",
     "unit": "bytes of one unit",
     "flag": "resolved flags",
 }
-_NUMBERS = ("size", "unit")
+_NUMBERS = ("served", "size", "unit")
 
 
 def diff_page(answer: DiffAnswer) -> Page:
     sections = tuple(
-        Section(kind, (_table(kind, rows),), say(title))
+        Section(kind, (_table(kind, rows),), say(title, context=f"{answer.context:,}"))
         for kind, title in _TITLES.items()
         if (rows := [change for change in answer.changes if change.kind == kind])
     )
     nothing = Section("nothing", (Line(say("nothing that touches memory changes")),))
-    lead = (_layout(answer.a), Line(_name("B", answer.b), "strong"), _layout(answer.b))
-    return Page(_name("A", answer.a), lead, sections or (nothing,), answer.warnings, notes_of(answer))
+    lead = [_layout(answer.a), Line(_name("B", answer.b), "strong"), _layout(answer.b)]
+    if not answer.same_engine:
+        lead.append(Line(say("two engines: what both hold is compared, not their memory, limits and flags"), "muted"))
+    return Page(_name("A", answer.a), tuple(lead), sections or (nothing,), answer.warnings, notes_of(answer))
 
 
 def _name(mark: str, side: SideShown) -> Said:
@@ -53,7 +57,11 @@ def _pool(change: Change) -> Row:
 def _number(change: Change) -> Row:
     before, after = change.before, change.after
     difference = after - before if isinstance(before, int) and isinstance(after, int) else None
-    return Row((change.name, _value(before), _value(after), difference))
+    if change.kind != "served":
+        return Row((change.name, _value(before), _value(after), difference))
+    kind, changed = ("binary", "binary_change") if change.name.endswith("_bytes") else ("", "")
+    values = (Cell(_value(before), kind=kind), Cell(_value(after), kind=kind), Cell(difference, kind=changed))
+    return Row((say(SHARED[change.name]), *values))
 
 
 def _word(change: Change) -> Row:

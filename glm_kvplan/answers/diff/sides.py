@@ -1,25 +1,59 @@
-"""One side of `kvplan diff`: a deployment file, planned and started."""
+"""Starts the two sides of `kvplan diff`: one or two deployment files, each under an engine and on a GPU."""
 
-from glm_kvplan.answers.check.deployment_file import read_deployment_file
+from typing import Any, NamedTuple
+
+from glm_kvplan.answers.check.deployment_file import DeploymentFile, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.diff.starts import Side
-from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.workload import DEFAULT_CONTEXT
 
 
-def side_of(path: str, engine: str | None = None, gpu: str | None = None) -> Side:
-    """The side of a file under another engine or on another GPU where one is given.
+class Asked(NamedTuple):
+    """One side as it was asked for: a file, under another engine or on another GPU where one is given."""
+
+    path: str
+    engine: str | None = None
+    gpu: str | None = None
+
+
+def sides_of(a: Asked, b: Asked) -> tuple[Side, Side]:
+    """Both sides started; requests of both are counted at the same context: the one that a file expects, else 128K.
 
     Raises InputError for a file that cannot be used, RefusedError where the engine refuses its flags; both name it.
     """
-    file = read_deployment_file(path)
+    planned = [_planned(side) for side in (a, b)]
+    expected = [file.expect.min_context for file, _ in planned if file.expect.min_context is not None]
+    longest = min(plan.context_length for _, plan in planned)
+    context = min(expected[0] if expected else DEFAULT_CONTEXT, longest)
+    first, second = (_started(side, *one, context) for side, one in zip((a, b), planned, strict=True))
+    return first, second
+
+
+def side_of(path: str, engine: str | None = None, gpu: str | None = None) -> Side:
+    """One side alone."""
+    asked = Asked(path, engine, gpu)
+    return sides_of(asked, asked)[0]
+
+
+def _planned(side: Asked) -> tuple[DeploymentFile, Any]:
+    file = read_deployment_file(side.path)
     try:
-        plan = plan_of(file, engine=engine, gpu=gpu).plan
-        answer = boot(plan, file.memory, file.expect.min_context)
+        return file, plan_of(file, engine=side.engine, gpu=side.gpu).plan
     except RefusedError as error:
-        raise RefusedError(f"{file.path} on {engine or file.engine}: {error.reason}", error.source) from None
+        raise _refused(file, side, error) from None
+
+
+def _started(side: Asked, file: DeploymentFile, plan: Any, context: int) -> Side:
+    try:
+        return Side(file.path, plan, plan.started(file.memory, context, file.expect.min_context))
+    except RefusedError as error:
+        raise _refused(file, side, error) from None
     except InputError as error:
         if str(error).startswith(file.path):
             raise
         raise file.error(str(error), "memory") from None
-    return Side(file.path, plan, answer)
+
+
+def _refused(file: DeploymentFile, side: Asked, error: RefusedError) -> RefusedError:
+    return RefusedError(f"{file.path} on {side.engine or file.engine}: {error.reason}", error.source)

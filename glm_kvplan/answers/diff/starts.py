@@ -1,18 +1,13 @@
-"""What changes between two servers as they start: pools, sizes, limits, prices of a unit, resolved flags."""
+"""What changes between two servers as they start: what they hold, memory, sizes, limits, prices, resolved flags."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
-from glm_kvplan.engines.component import Ledger
-from glm_kvplan.engines.sglang.components import rank_ledgers
-from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.rank import rank_of
-from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
-from glm_kvplan.engines.sglang.sizing.start import Boot
+from glm_kvplan.engines.engine import Plan
+from glm_kvplan.engines.measures import SHARED, Measure, Started
 
-KINDS = ("pool", "size", "limit", "unit", "flag")
+KINDS = ("served", "pool", "size", "limit", "unit", "flag")
 
 
 class Side(NamedTuple):
@@ -20,72 +15,46 @@ class Side(NamedTuple):
 
     label: str
     plan: Plan
-    answer: Boot
+    start: Started
 
 
-def boot_changes(a: Side, b: Side) -> tuple[Change, ...]:
-    """Everything that differs from `a` to `b`: what moves the most bytes first, then sizes, limits, units and flags."""
-    found = [
-        *_pools(a.answer, b.answer),
-        *_sizes(a, b),
-        *_limits(a.answer, b.answer),
-        *unit_changes(_ledgers(a), _ledgers(b)),
-        *_flags(a, b),
-    ]
+def start_changes(a: Side, b: Side) -> tuple[Change, ...]:
+    """Everything that differs from `a` to `b`: what moves the most bytes first, then measures, limits, units, flags.
+
+    Of two engines what both have: the measures. Their memory, limits and flags have other names and other meanings.
+    """
+    found = list(_measures(a, b))
+    if a.plan.given.profile.engine is b.plan.given.profile.engine:
+        if a.start.failure is None and b.start.failure is None:
+            found += byte_changes("pool", a.start.parts, b.start.parts)
+        found += [*_limits(a, b), *unit_changes(a.start.ledgers, b.start.ledgers), *_flags(a, b)]
     return tuple(sorted(found, key=lambda change: (-abs(change.nbytes), KINDS.index(change.kind))))
 
 
-def _pools(a: Boot, b: Boot) -> Iterator[Change]:
-    """The segments of the two memory maps, where both engines start."""
-    if a.map is not None and b.map is not None:
-        before, after = ({segment.name: segment.nbytes for segment in each.segments} for each in (a.map, b.map))
-        yield from byte_changes("pool", before, after)
+def _measures(a: Side, b: Side) -> Iterator[Change]:
+    """The measures that differ; one that only one of two engines has is left out."""
+    before, after = (_by_name(side.start) for side in (a, b))
+    one_engine = a.plan.given.profile.engine is b.plan.given.profile.engine
+    for name in dict.fromkeys((*before, *after)):
+        if not one_engine and not (name in before and name in after):
+            continue
+        old, new = (side[name].value if name in side else None for side in (before, after))
+        if old != new:
+            yield Change("served" if name in SHARED else "size", name, old, new)
 
 
-def _sizes(a: Side, b: Side) -> Iterator[Change]:
-    """What the engine prints, a DP worker's, and what all workers have together."""
-    before, after = _printed(a), _printed(b)
-    for name in before:
-        if before[name] != after[name]:
-            yield Change("size", name, before[name], after[name])
+def _by_name(start: Started) -> dict[str, Measure]:
+    state = Measure("start", start.failure or "starts", "", "deployment")
+    return {measure.name: measure for measure in (*start.measures, state)}
 
 
-def _printed(side: Side) -> Mapping[str, int | str | None]:
-    answer, deployment = side.answer, side.plan.deployment
-    started = answer.failure is None
-    sizes = answer.solution.sizes if started else PoolSizes(0, 0, 0)
-    workers = deployment.attn_dp_size * deployment.replicas
-    return {
-        "start": "starts" if started else str(answer.failure),
-        "max_total_num_tokens": sizes.tokens,
-        "max_mamba_cache_size": sizes.state_slots,
-        "max_running_requests": sizes.running_requests,
-        "tokens of all workers": sizes.tokens * workers if workers > 1 else None,
-        "requests of all workers": sizes.running_requests * workers if workers > 1 else None,
-    }
-
-
-def _limits(a: Boot, b: Boot) -> Iterator[Change]:
-    """Which limit binds tokens, requests and slots."""
-    if a.limits is None or b.limits is None:
-        return
-    pairs: tuple[tuple[str, Limit, Limit], ...] = (
-        ("tokens", a.limits.tokens[0], b.limits.tokens[0]),
-        ("running requests", a.limits.requests[0], b.limits.requests[0]),
-        ("state slots", a.limits.slots, b.limits.slots),
-    )
-    for name, before, after in pairs:
-        if before.name != after.name:
-            yield Change("limit", f"{name} bound by", before.name, after.name, why=after.text)
-    if a.headroom is not None and b.headroom is not None and a.headroom.verdict != b.headroom.verdict:
-        yield Change("limit", "headroom", a.headroom.verdict, b.headroom.verdict, why=b.headroom.message)
-
-
-def _ledgers(side: Side) -> tuple[Ledger, ...]:
-    """The ledgers of the fullest rank; only their units' prices are looked at."""
-    plan, answer = side.plan, side.answer
-    one = PoolSizes(plan.deployment.page_size, 1, 1)
-    return rank_ledgers(rank_of(plan, answer.stage), one)
+def _limits(a: Side, b: Side) -> Iterator[Change]:
+    """Which limit binds what, where both start."""
+    after = {bound.subject: bound for bound in b.start.bounds}
+    for before in a.start.bounds:
+        now = after.get(before.subject)
+        if now is not None and now.limit != before.limit:
+            yield Change("limit", before.subject, before.limit, now.limit, why=now.why)
 
 
 def _flags(a: Side, b: Side) -> Iterator[Change]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.measures import Started
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
@@ -82,6 +83,12 @@ class Plan(Given):
         from glm_kvplan.engines.sglang.checks.holding import hold
 
         return hold(self, given, expect, host_gib=host_gib, pod_gib=pod_gib)
+
+    def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
+        """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
+        from glm_kvplan.engines.sglang.answers.started import started
+
+        return started(self, given, context, prompt)
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

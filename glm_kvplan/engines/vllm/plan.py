@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.measures import Started
 from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
 from glm_kvplan.engines.vllm.deployment import Deployment
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.engines.vllm.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, weight_format
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
 from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
 
@@ -71,6 +73,12 @@ class Plan(Given):
     def has_host_pools(self) -> bool:
         """Nothing that is planned here lies in host memory."""
         return False
+
+    def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
+        """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
+        from glm_kvplan.engines.vllm.answers.started import started
+
+        return started(self, given, context, prompt)
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from setups import one_rank
 
-from glm_kvplan.answers.diff.starts import Side, boot_changes
+from glm_kvplan.answers.diff.starts import Side, start_changes
 from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
 from glm_kvplan.engines.component import Account, Ledger
 from glm_kvplan.engines.planner import Plan, plan
@@ -224,11 +224,11 @@ def test_differences_of_two_tables() -> None:
 
 
 def side(of: Plan, given: MemoryGiven = READ) -> Side:
-    return Side("", of, boot(of, given))
+    return Side("", of, of.started(given, 131072))
 
 
 def named(a: Side, b: Side) -> dict[str, Change]:
-    return {change.name: change for change in boot_changes(a, b)}
+    return {change.name: change for change in start_changes(a, b)}
 
 
 def test_workers_together_and_servers_that_do_not_start() -> None:
@@ -244,13 +244,13 @@ def test_workers_together_and_servers_that_do_not_start() -> None:
     back = named(eight, one)["enable_dp_attention"]
     assert (back.before, back.after, back.why) == ("on", None, "")
     two = side(plan(flags | {"tp_size": 2, "dp_size": 2}, gpu="b200"), MemoryGiven(177.0, 126.0))
-    tokens = two.answer.solution.tokens
-    assert named(one, two)["tokens of all workers"].after == 2 * tokens
-    assert named(one, two)["requests of all workers"].after == 2 * two.answer.solution.running_requests
+    sizes = boot(two.plan, MemoryGiven(177.0, 126.0)).solution
+    assert named(one, two)["tokens of all workers"].after == 2 * sizes.tokens
+    assert named(one, two)["requests of all workers"].after == 2 * sizes.running_requests
     copies = side(plan({"tp_size": 4, "dp_size": 2}, gpu="b200"))
     assert copies.plan.deployment.replicas == 2
     single = side(plan({"tp_size": 4}, gpu="b200"))
-    assert named(single, copies)["tokens of all workers"].after == 2 * single.answer.solution.tokens
+    assert named(single, copies)["tokens of all workers"].after == 2 * boot(single.plan, READ).solution.tokens
     dead = named(eight, side(eight.plan, MemoryGiven(138.5, 30.0)))
     for name in ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests"):
         assert dead[name].after == 0

@@ -1,0 +1,76 @@
+"""A start of SGLang in the words that every engine has: what `kvplan diff` compares."""
+
+from collections.abc import Iterator
+
+from glm_kvplan.engines.measures import Bound, Measure, Started
+from glm_kvplan.engines.sglang.checks.judgements import longest_context, resident
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.estimate import estimate
+from glm_kvplan.engines.sglang.sizing.start import Boot, boot
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Workload
+
+
+def started(plan: Plan, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
+    """Start `plan` with this memory. `context` is what requests are counted at; `prompt` the longest to serve.
+
+    Raises InputError for memory that is unknown or cannot be, RefusedError where the engine refuses the flags.
+    """
+    answer = boot(plan, given, prompt)
+    starts = answer.failure is None and answer.map is not None
+    cost = estimate(plan, Workload(context, 1)).stages[answer.stage]
+    return Started(
+        context,
+        None if answer.failure is None else str(answer.failure),
+        (*_shared(plan, answer, context), *_own(plan, answer)),
+        {segment.name: segment.nbytes for segment in answer.map.segments} if starts and answer.map else {},
+        tuple(_bounds(answer)),
+        cost.ledgers,
+        tuple(answer.weight_notes),
+    )
+
+
+def _sizes(answer: Boot) -> PoolSizes:
+    return answer.solution.sizes if answer.failure is None else PoolSizes(0, 0, 0)
+
+
+def _shared(plan: Plan, answer: Boot, context: int) -> Iterator[Measure]:
+    deployment, sizes = plan.deployment, _sizes(answer)
+    serves = answer.failure is None and context <= deployment.context_length
+    rank = estimate(plan, Workload(context, 1))
+    cost = rank.stages[answer.stage]
+    tokens = rank.request_tokens
+    yield Measure("gpus", plan.gpus, "GPU", "deployment")
+    requests = resident(context, deployment, sizes).requests if serves else 0
+    yield Measure("requests_at_context", requests, "request", "deployment")
+    longest = longest_context(deployment, sizes) if answer.failure is None else 0
+    yield Measure("longest_context", longest, "token", "deployment")
+    pools = 0 if answer.map is None else answer.map.pools * plan.gpus
+    yield Measure("cache_bytes", pools, "byte", "deployment")
+    yield Measure("token_bytes", cost.unit_bytes["token"], "byte", "GPU")
+    yield Measure("request_bytes", sum(cost.request_bytes(tokens).values()), "byte", "GPU")
+    yield Measure("fixed_bytes", sum(cost.request_bytes(0).values()), "byte", "GPU")
+
+
+def _own(plan: Plan, answer: Boot) -> Iterator[Measure]:
+    """What the engine prints, a DP worker's, and what all workers have together."""
+    sizes = _sizes(answer)
+    workers = plan.deployment.attn_dp_size * plan.deployment.replicas
+    yield Measure("max_total_num_tokens", sizes.tokens, "token", "worker")
+    yield Measure("max_mamba_cache_size", sizes.state_slots, "state slot", "worker")
+    yield Measure("max_running_requests", sizes.running_requests, "request", "worker")
+    if workers > 1:
+        yield Measure("tokens of all workers", sizes.tokens * workers, "token", "deployment")
+        yield Measure("requests of all workers", sizes.running_requests * workers, "request", "deployment")
+
+
+def _bounds(answer: Boot) -> Iterator[Bound]:
+    """Which limit binds tokens, requests and slots, and whether what stays free is enough."""
+    if answer.limits is None or answer.headroom is None:
+        return
+    tokens, requests, slots = answer.limits.tokens[0], answer.limits.requests[0], answer.limits.slots
+    yield Bound("tokens bound by", tokens.name, tokens.text)
+    yield Bound("running requests bound by", requests.name, requests.text)
+    yield Bound("state slots bound by", slots.name, slots.text)
+    yield Bound("headroom", answer.headroom.verdict, answer.headroom.message)
