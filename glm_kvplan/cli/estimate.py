@@ -34,4 +34,4 @@ def estimate(
     made = answering(plan, "estimate")
     answer = made.answer(plan, workload, read_host(plan, host_gib, pod_gib))
     print_answer("estimate", answer, lambda: made.page(answer, explain=explain), json)
-    return 0 if answer.host is None or answer.host.holds else 1
+    return 0 if answer.holds else 1

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperOption
 
 from glm_kvplan.engines.engine import Engine
-from glm_kvplan.engines.flag import Flag, read_value
+from glm_kvplan.engines.flag import Flag
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -74,7 +74,8 @@ class FlagGroup:
         self.name = f"{__name__}.{name}"
 
     def options(self, engine: Callable[[], Engine]) -> Sequence[Any]:
-        return [FlagOption(flag) for flag in engine().flags]
+        asked = engine()
+        return [FlagOption(flag, asked.read_flag) for flag in asked.flags]
 
     def read(self, values: dict[str, Any]) -> dict[str, object]:
         return {name: value for name, value in values.items() if value is not None}
@@ -86,9 +87,9 @@ class FlagGroup:
 
 
 class FlagOption(TyperOption):
-    """One flag of an engine as an option: spellings, help, panel and reading from its record."""
+    """One flag of an engine as an option: spellings, help and panel from its record; `read` is the engine's reading."""
 
-    def __init__(self, flag: Flag) -> None:
+    def __init__(self, flag: Flag, read: Callable[[Flag, str], object]) -> None:
         switch = flag.kind in ("flag", "switch")
         spelled = [*flag.options]
         if flag.negative:
@@ -97,7 +98,7 @@ class FlagOption(TyperOption):
         super().__init__(
             param_decls=[flag.name, *spelled],
             type=None if switch else str,
-            callback=None if switch else partial(_read, flag),
+            callback=None if switch else partial(_read, flag, read),
             is_flag=switch,
             help=flag.help,
             metavar=_metavar(flag),
@@ -106,13 +107,15 @@ class FlagOption(TyperOption):
         )
 
 
-def _read(flag: Flag, ctx: typer.Context, option: object, text: str | None) -> object:
+def _read(
+    flag: Flag, read: Callable[[Flag, str], object], ctx: typer.Context, option: object, text: str | None
+) -> object:
     """The value of an option's text, as the engine reads it. Raises InputError."""
     if text is None:
         return None
     if flag.kind == "ints":
-        return [read_value(flag, word) for word in text.replace(",", " ").split()]
-    return read_value(flag, text)
+        return [read(flag, word) for word in text.replace(",", " ").split()]
+    return read(flag, text)
 
 
 def _metavar(flag: Flag) -> str | None:

@@ -22,7 +22,7 @@ Concurrency = Annotated[
     str | None,
     typer.Option(
         "--concurrency",
-        help="Requests at once, over the whole deployment. [--max-running-requests, or 1]",
+        help="Requests at once, over the whole deployment. [as many as the flags ask for, or 1]",
         rich_help_panel=WORKLOAD,
         metavar="N",
     ),
@@ -87,5 +87,6 @@ def read_tokens(plan: Plan, text: str, name: str) -> int:
     """Tokens of one request, no more than the server takes."""
     tokens, most = parse_count(text, name), plan.context_length
     if tokens > most:
-        raise InputError(f"{name} {text}: {tokens} tokens are more than the server accepts ({most}, --context-length)")
+        option = plan.given.profile.engine.context_option
+        raise InputError(f"{name} {text}: {tokens} tokens are more than the server accepts ({most}, {option})")
     return tokens

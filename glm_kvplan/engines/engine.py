@@ -148,6 +148,7 @@ class Engine(Protocol):
     assumed: str  # the release where nobody names one
     flags: Sequence[Flag]  # what can be given to a plan: the engine's memory flags, and kvplan's own
     switches: Mapping[str, Variable]  # environment variables that change bytes, by name
+    context_option: str  # how it spells the longest request
 
     def releases(self) -> tuple[str, ...]:
         """The releases with a profile, oldest first."""
@@ -157,6 +158,9 @@ class Engine(Protocol):
 
     def load(self, name: str) -> Release:
         """A release, "installed", or a profile file. Raises InputError."""
+
+    def read_flag(self, flag: Flag, text: str) -> object:
+        """The value that `text` spells, as the engine's own parser reads it (of `ints` one). Raises InputError."""
 
     def read(self, launch: Sequence[str] | str, release: Release) -> Any:
         """A launch command's words or text, its own config file included. Raises InputError."""

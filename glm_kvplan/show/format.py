@@ -64,6 +64,10 @@ def shown(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, dict):
+        import json  # few answers hold one
+
+        return json.dumps(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -32,10 +32,12 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.answers.validate_answer import ValidateAnswer
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.changes import Change
+    from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
+    from glm_kvplan.engines.resolved_flags import ResolveAnswer
     from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
     from glm_kvplan.engines.sglang.answers.engines_answer import EnginesAnswer
     from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer
-    from glm_kvplan.engines.sglang.answers.explain_answer import ExplainAnswer, PlacesAnswer, TopicsAnswer
+    from glm_kvplan.engines.sglang.answers.explain_answer import PlacesAnswer
     from glm_kvplan.engines.sglang.answers.host_shown import HostShown
     from glm_kvplan.engines.sglang.answers.map_shown import MapShown
     from glm_kvplan.engines.sglang.answers.model_answer import ModelAnswer
@@ -43,10 +45,10 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.sglang.answers.pools_answer import PoolsAnswer, TensorShown
     from glm_kvplan.engines.sglang.answers.reconcile_answer import ReconcileAnswer
     from glm_kvplan.engines.sglang.answers.release_comparison import EngineComparison
-    from glm_kvplan.engines.sglang.answers.resolve_answer import ResolveAnswer
     from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
     from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
+    from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer as VllmEstimateAnswer
     from glm_kvplan.engines.vllm.answers.solve_answer import SolveAnswer as VllmSolveAnswer
     from glm_kvplan.memory.budget import MemoryBudget
     from glm_kvplan.memory.gpu_list import GpusAnswer
@@ -60,6 +62,7 @@ def sections() -> dict[str, Any]:
         "tensor": TensorShown,
         "change": Change,
         "estimate": EstimateAnswer,
+        "estimate of vLLM": VllmEstimateAnswer,
         "solve": SolveAnswer,
         "solve of vLLM": VllmSolveAnswer,
         "host": HostShown,

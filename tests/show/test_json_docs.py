@@ -18,6 +18,7 @@ TEXT = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 B200 = "--gpu b200 --tp-size 4 --pre-gib 177 --available-gib 126"
 COMMANDS = {
     "estimate": "estimate --gpu b200 --tp-size 4 --disaggregation-mode decode --max-running-requests 32",
+    "estimate of vLLM": "estimate --gpu h200 --concurrency 8 -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
     "host": "solve --gpu b200 --tp-size 4 --enable-hierarchical-cache --hicache-size 100 --host-gib 256 --context 8k",
     "solve": f"solve {B200} --prices",
     "solve, refused": "solve --gpu b200 --tp-size 4 --pre-gib 177 --available-gib 33",
@@ -31,7 +32,9 @@ COMMANDS = {
     "engines-diff": "engines 0.5.21 0.5.22",
     "engines": "engines",
     "gpus": "gpus",
+    "resolve of vLLM": "resolve --engine vllm",
     "explain": "explain slot",
+    "explain of vLLM": "explain block --engine vllm",
     "explain, where": "explain where",
     "check": "check examples",
     "diff": "diff examples/b200-tp4-mtp.kvplan.yaml --engine 0.5.21 --engine 0.5.22",
@@ -41,6 +44,8 @@ SECTIONS = {
     "solve, refused": "solve",
     "solve of vLLM, refused": "solve of vLLM",
     "explain, where": "explain",
+    "explain of vLLM": "explain",
+    "resolve of vLLM": "resolve",
     "explain, topics": "explain",
 }
 # Inner values that the page speaks of as a whole: a resolved deployment, the solver's own steps, formulas' terms.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from glm_kvplan.engines.engine import Given
-from glm_kvplan.engines.flag import Flag, Variable
+from glm_kvplan.engines.flag import Flag, Variable, read_value
 from glm_kvplan.engines.sglang import profile
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import TABLE
@@ -22,6 +22,7 @@ class _Sglang:
     assumed = profile.BASELINE
     flags: Sequence[Flag] = tuple(row for row in TABLE if row.role in ("flag", "ours"))
     switches: Mapping[str, Variable] = ENVIRONMENT
+    context_option = "--context-length"
 
     def releases(self) -> tuple[str, ...]:
         return profile.releases()
@@ -31,6 +32,9 @@ class _Sglang:
 
     def load(self, name: str) -> profile.EngineProfile:
         return profile.load_profile(name)
+
+    def read_flag(self, flag: Flag, text: str) -> object:
+        return read_value(flag, text)
 
     def read(self, launch: Sequence[str] | str, release: profile.EngineProfile) -> "LaunchCommand":
         # the reader is a third of the start-up time, and most questions come without a launch command

@@ -7,6 +7,7 @@ from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Flag, Variable
 from glm_kvplan.engines.vllm import profile
 from glm_kvplan.engines.vllm.environment import ENVIRONMENT
+from glm_kvplan.engines.vllm.flag_values import read_flag
 from glm_kvplan.engines.vllm.flags import FLAGS
 from glm_kvplan.engines.vllm.plan import Plan, resolved
 
@@ -22,6 +23,7 @@ class _Vllm:
     assumed = profile.NEWEST
     flags: Sequence[Flag] = FLAGS
     switches: Mapping[str, Variable] = ENVIRONMENT
+    context_option = "--max-model-len"
 
     def releases(self) -> tuple[str, ...]:
         return profile.releases()
@@ -31,6 +33,9 @@ class _Vllm:
 
     def load(self, name: str) -> profile.EngineProfile:
         return profile.load_profile(name)
+
+    def read_flag(self, flag: Flag, text: str) -> object:
+        return read_flag(flag, text)
 
     def read(self, launch: Sequence[str] | str, release: profile.EngineProfile) -> "LaunchCommand":
         from glm_kvplan.engines.vllm.launch_command import read_launch_command

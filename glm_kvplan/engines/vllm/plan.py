@@ -9,6 +9,7 @@ from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
 from glm_kvplan.engines.vllm.deployment import Deployment
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.engines.vllm.resolve.resolver import resolve
+from glm_kvplan.engines.vllm.resolve.undecided import every_choice
 from glm_kvplan.engines.weight_format import WeightFormat, weight_format
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
@@ -35,7 +36,8 @@ class Plan(Given):
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        return self.deployment.choices
+        """Every flag that the release has and that can touch memory, what no rule decides included."""
+        return every_choice(self.deployment, self.flags, self.profile)
 
     @property
     def warnings(self) -> tuple[str, ...]:

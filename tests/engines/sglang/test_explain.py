@@ -10,9 +10,10 @@ from paths import DATA
 
 import glm_kvplan as kv
 from glm_kvplan.cli import main
+from glm_kvplan.engines.explanation import Explanation
 from glm_kvplan.engines.sglang.explain import topics
 from glm_kvplan.engines.sglang.explain.location_topic import places
-from glm_kvplan.engines.sglang.explain.topic import Explanation, Ground
+from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.profile import releases
 from glm_kvplan.errors import InputError
 

@@ -91,6 +91,11 @@ class EstimateAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
     @property
+    def holds(self) -> bool:
+        """Whether the host pools fit, where there are any."""
+        return self.host is None or self.host.holds
+
+    @property
     def fullest(self) -> StageShown:
         return self.stages[self.fullest_stage]
 

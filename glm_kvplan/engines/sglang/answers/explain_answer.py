@@ -1,35 +1,16 @@
 """The answers of `kvplan explain`: the list of topics, one topic for a deployment, and the map of where all lies."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.components.component import Location
 from glm_kvplan.engines.sglang.explain import topics
 from glm_kvplan.engines.sglang.explain.location_topic import places
-from glm_kvplan.engines.sglang.explain.topic import Figure, Ground
+from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.workload import Workload
-
-
-class TopicsAnswer(NamedTuple):
-    """Each topic's title by its name."""
-
-    topics: Mapping[str, str]
-
-
-class ExplainAnswer(NamedTuple):
-    """One topic: sentences, the right number beside the wrong one, the formula and its source."""
-
-    head: Head
-    topic: str
-    title: str
-    lines: tuple[str, ...]
-    figures: tuple[Figure, ...]
-    formula: str
-    numbers: str
-    source: str
 
 
 class PlaceShown(NamedTuple):

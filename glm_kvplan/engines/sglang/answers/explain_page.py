@@ -2,43 +2,20 @@
 
 from itertools import groupby
 
-from glm_kvplan.engines.sglang.answers.explain_answer import ExplainAnswer, PlacesAnswer, PlaceShown, TopicsAnswer
+from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
+from glm_kvplan.engines.explanation_pages import topic_page, topics_page
+from glm_kvplan.engines.sglang.answers.explain_answer import PlacesAnswer, PlaceShown
 from glm_kvplan.show.format import SHORT_UNIT, whole
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table, heading
 from glm_kvplan.show.said import Said, say
 
-_READS = {"right": "good", "wrong": "bad"}
 _TREE = 15  # cells of the arrow from the tree to DRAM
 
 
 def explain_page(answer: TopicsAnswer | ExplainAnswer | PlacesAnswer) -> Page:
     if isinstance(answer, TopicsAnswer):
-        return _topics(answer)
-    return _places(answer) if isinstance(answer, PlacesAnswer) else _topic(answer)
-
-
-def _topics(answer: TopicsAnswer) -> Page:
-    columns = (Column(say("topic"), "code"), Column(say("about")))
-    found = tuple(Row((Cell(name, "strong"), say(title))) for name, title in answer.topics.items())
-    return Page("", (), (Section("topics", (Table(columns, found, head=False),)),))
-
-
-def _topic(answer: ExplainAnswer) -> Page:
-    """Sentences, the numbers of both readings, formula and source."""
-    sections = [Section("lines", tuple(Line(line) for line in answer.lines))]
-    if answer.figures:
-        columns = (Column(say("reading")), Column(say("value"), "count"), Column(say("unit")), Column(say("says")))
-        found = tuple(
-            Row((Cell(say(figure.reading), _READS[figure.reading]), figure.value, figure.unit, figure.says))
-            for figure in answer.figures
-        )
-        sections.append(Section("figures", (Table(columns, found, head=False),)))
-    source = Line(say("source: {source}", source=answer.source), "muted")
-    formula = (Line(answer.formula), Line(f"= {answer.numbers}")) if answer.formula else ()
-    sections.append(Section("formula", (*formula, source)))
-    head = answer.head
-    lead = Line(say("{title}: {layout}", title=head.title, layout=head.layout), "muted")
-    return Page(answer.title, (lead,), tuple(sections), notes=head.notes)
+        return topics_page(answer)
+    return _places(answer) if isinstance(answer, PlacesAnswer) else topic_page(answer)
 
 
 def _places(answer: PlacesAnswer) -> Page:

@@ -1,31 +1,5 @@
-"""The page of `kvplan resolve`: every flag with its value, where it comes from, and why."""
+"""The page of `kvplan resolve`."""
 
-from glm_kvplan.engines.flag import Choice
-from glm_kvplan.engines.sglang.answers.resolve_answer import ResolveAnswer
-from glm_kvplan.show.format import shown
-from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
-from glm_kvplan.show.said import say
+from glm_kvplan.engines.resolved_flags import resolved_page
 
-
-def resolve_page(answer: ResolveAnswer) -> Page:
-    """Every flag with its value and where it comes from, the reason and its source."""
-    head = answer.head
-    section = Section("flags", (choices_table(answer.choices),), say("The resolved flags, with reasons"), quiet=True)
-    return Page(head.title, (Line(head.layout, "muted"),), (section,), answer.warnings, head.notes)
-
-
-def choices_table(choices: tuple[Choice, ...]) -> Table:
-    columns = (
-        Column(say("flag"), "code"),
-        Column(say("value")),
-        Column(say("from")),
-        Column(say("reason"), "note"),
-        Column(say("source"), "note"),
-    )
-    return Table(columns, tuple(_row(choice) for choice in choices), head=False)
-
-
-def _row(choice: Choice) -> Row:
-    whose = say("given") if choice.given else Cell(say("engine"), "muted")
-    reason = "" if choice.reason == "given" else choice.reason
-    return Row((choice.flag, shown(choice.value), whose, reason, choice.source), "strong" if choice.given else "")
+resolve_page = resolved_page

@@ -1,7 +1,8 @@
 """Topics about what grows with state slots and requests: the slot, its sharding, the two sub-pools, the tail."""
 
+from glm_kvplan.engines.explanation import Explanation, plural, right, wrong
 from glm_kvplan.engines.sglang.components import kda_state, pool_units
-from glm_kvplan.engines.sglang.explain.topic import Explanation, Ground, plural, right, wrong
+from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.sizing.host_sizes import DEFAULT_RATIO
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.units import MB, MIB

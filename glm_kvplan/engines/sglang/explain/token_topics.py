@@ -1,11 +1,12 @@
 """Topics about what grows with tokens: the row, the token, the page, the index on the host, the draft layer."""
 
+from glm_kvplan.engines.explanation import Explanation, plural, right, wrong
 from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv, pool_units
 from glm_kvplan.engines.sglang.components.component import KV_SPLIT
 from glm_kvplan.engines.sglang.deployment import KvLayout
-from glm_kvplan.engines.sglang.explain.topic import Explanation, Ground, plural, right, wrong
+from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.sizing.estimate import estimate
 from glm_kvplan.errors import KvplanError

@@ -1,4 +1,4 @@
-"""What an explanation is made of, and what every topic asks about its deployment."""
+"""What every topic asks about its deployment."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,26 +7,6 @@ from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate
 from glm_kvplan.tensor import TensorSpec
-
-
-class Figure(NamedTuple):
-    """One number under one reading. `unit` is B, tokens, ... or a rate such as B/token."""
-
-    reading: str  # "right" or "wrong"
-    says: str
-    value: int
-    unit: str
-
-
-class Explanation(NamedTuple):
-    """One topic's answer: a few sentences, the right number beside the wrong one, the formula and its source."""
-
-    title: str
-    lines: tuple[str, ...]
-    figures: tuple[Figure, ...]
-    formula: str
-    numbers: str  # the formula with its values
-    source: str
 
 
 class Ground(NamedTuple):
@@ -60,16 +40,3 @@ class Ground(NamedTuple):
     @property
     def kda_layers(self) -> int:
         return self.plan.geometry.linear_attention_in(self.answer.largest.stage)
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 layer`, `11 layers`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def right(says: str, value: int, unit: str) -> Figure:
-    return Figure("right", says, value, unit)
-
-
-def wrong(says: str, value: int, unit: str) -> Figure:
-    return Figure("wrong", says, value, unit)

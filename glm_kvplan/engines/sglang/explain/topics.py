@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
+from glm_kvplan.engines.explanation import Explanation, refuse_other_topic
 from glm_kvplan.engines.sglang.explain import state_topics as state
 from glm_kvplan.engines.sglang.explain import token_topics as tokens
-from glm_kvplan.engines.sglang.explain.topic import Explanation, Ground
+from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
-from glm_kvplan.errors import InputError
 
 WHERE = "where"
 
@@ -38,10 +38,4 @@ def explain(found: Ground, topic: str) -> Explanation:
 
 def check_topic(topic: str) -> None:
     """Raise InputError, naming the nearest, for what is no topic."""
-    if topic in TITLES:
-        return
-    from difflib import get_close_matches
-
-    near = get_close_matches(topic.lower(), TITLES, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else f"topics are: {', '.join(TITLES)}"
-    raise InputError(f"explain {topic!r}: no such topic; {hint}")
+    refuse_other_topic(topic, TITLES)

@@ -1,5 +1,6 @@
 """Speculative decoding: which drafts the planner knows, and how many tokens they draft."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.vllm.flags import FLAG
@@ -50,18 +51,19 @@ def speculation(given: Decisions) -> Speculation:
             raise InputError(f"the checkpoint has {layers} MTP layers; drafting with one is what is planned here")
         if tokens is None and config.get("model") is None:
             given.refuse("--speculative-config says method mtp without num_speculative_tokens", "speculation")
-        return _drafting(given, "mtp", tokens or layers, layers)
+        return _drafting(given, config, Speculation("mtp", tokens or layers, layers))
     if tokens is None:
         given.refuse(f"--speculative-config says method {method} without num_speculative_tokens", "speculation")
     if method in _WITHOUT_LAYERS:
-        return _drafting(given, method, tokens, 0)
+        return _drafting(given, config, Speculation(method, tokens, 0))
     raise InputError(
         f"--speculative-config: the cache of a {method[:40]} draft is not planned for vLLM; method mtp is, and "
         "drafts without a model (ngram, suffix)"
     )
 
 
-def _drafting(given: Decisions, method: str, tokens: int, layers: int) -> Speculation:
-    kept = "one MTP layer, run once a token" if layers else "a draft without layers of its own"
-    given.decide("num_speculative_tokens", tokens, f"given: method {method}, {kept}; one more state a token", "states")
-    return Speculation(method, tokens, layers)
+def _drafting(given: Decisions, config: Mapping[str, object], found: Speculation) -> Speculation:
+    kept = "one MTP layer, run once a token" if found.draft_layers else "a draft without layers of its own"
+    reason = f"given: method {found.method}, {kept}; one more state a token"
+    given.decide("speculative_config", dict(config), reason, "states")
+    return found

@@ -1,0 +1,71 @@
+"""What an explanation is made of, whatever the engine: topics, sentences, the right number beside the wrong one."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.errors import InputError
+
+
+class Figure(NamedTuple):
+    """One number under one reading. `unit` is B, tokens, ... or a rate such as B/token."""
+
+    reading: str  # "right" or "wrong"
+    says: str
+    value: int
+    unit: str
+
+
+class Explanation(NamedTuple):
+    """One topic's answer: a few sentences, the right number beside the wrong one, the formula and its source."""
+
+    title: str
+    lines: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    formula: str
+    numbers: str  # the formula with its values
+    source: str
+
+
+class TopicsAnswer(NamedTuple):
+    """Each topic's title by its name."""
+
+    topics: Mapping[str, str]
+
+
+class ExplainAnswer(NamedTuple):
+    """One topic: sentences, the right number beside the wrong one, the formula and its source."""
+
+    head: Head
+    topic: str
+    title: str
+    lines: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    formula: str
+    numbers: str
+    source: str
+
+
+def refuse_other_topic(topic: str, titles: Iterable[str]) -> None:
+    """Raise InputError, naming the nearest, for what is no topic."""
+    names = list(titles)
+    if topic in names:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(topic.lower(), names, n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else f"topics are: {', '.join(names)}"
+    raise InputError(f"explain {topic!r}: no such topic; {hint}")
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 layer`, `11 layers`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def right(says: str, value: int, unit: str) -> Figure:
+    return Figure("right", says, value, unit)
+
+
+def wrong(says: str, value: int, unit: str) -> Figure:
+    return Figure("wrong", says, value, unit)

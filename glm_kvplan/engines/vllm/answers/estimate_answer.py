@@ -1,0 +1,173 @@
+"""What the blocks of a workload cost, whole: the answer of `kvplan estimate`."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.vllm.answers.plan_head import head_of
+from glm_kvplan.engines.vllm.memory_before import available, total_gib
+from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.request_cost import FixedCost, RequestCost, fixed_cost, request_cost, token_bytes
+from glm_kvplan.engines.vllm.workload_cost import Rest, WorkloadCost, workload_cost
+from glm_kvplan.show.format import count, gib, whole
+from glm_kvplan.show.said import Text, say
+from glm_kvplan.units import GIB
+from glm_kvplan.workload import HostGiven, Workload
+
+
+class LedgerShown(NamedTuple):
+    """One kind of memory on one GPU, and on all of them. The units are the workload's on that GPU."""
+
+    name: str
+    title: str
+    unit: str
+    bytes_per_unit: int
+    units: int
+    nbytes: int
+    bytes_all_gpus: int
+    formula: str
+    formula_in_numbers: str
+    terms: Mapping[str, int]
+    source: str
+
+
+class NeededBlocks(NamedTuple):
+    """Blocks of one GPU, by what they hold."""
+
+    tokens: int
+    states: int
+    tails: int
+    unused: int  # the one that is never given out
+    total: int
+
+
+class RequestShown(NamedTuple):
+    """One request of the workload on one GPU. `used_bytes` is what it writes."""
+
+    context: int
+    blocks: int
+    token_blocks: int
+    state_blocks: int
+    tail_blocks: int
+    nbytes: int
+    used_bytes: int
+    unused_share: float
+
+
+class EstimateAnswer(NamedTuple):
+    """`given_blocks` is what flags fix; None where memory decides. `bytes` is of all blocks needed on one GPU."""
+
+    head: Head
+    workload: Workload
+    requests_per_engine: int
+    block_tokens: int
+    block_bytes: int
+    token_bytes: int
+    blocks: NeededBlocks
+    given_blocks: int | None
+    fits: bool
+    nbytes: int
+    bytes_all_gpus: int
+    ledgers: tuple[LedgerShown, ...]
+    rests: tuple[Rest, ...]
+    rest_bytes: int
+    request: RequestShown
+    fixed: FixedCost
+    warnings: tuple[Text, ...]
+
+    @property
+    def holds(self) -> bool:
+        """What exit code 0 says: it is answered, whether it fits or not."""
+        return True
+
+
+def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> EstimateAnswer:
+    """What `workload` costs under `plan`. Nothing of a host is planned: `given` says nothing."""
+    blocks = plan.blocks
+    cost = workload_cost(blocks, workload)
+    fixed = _given_blocks(plan)
+    warnings = tuple(_shortfalls(plan, cost, fixed))
+    return EstimateAnswer(
+        head=head_of(plan),
+        workload=workload,
+        requests_per_engine=cost.requests,
+        block_tokens=blocks.size,
+        block_bytes=blocks.nbytes,
+        token_bytes=token_bytes(blocks),
+        blocks=NeededBlocks(cost.token_blocks, cost.state_blocks, cost.tail_blocks, cost.unused_blocks, cost.blocks),
+        given_blocks=fixed,
+        fits=not warnings,
+        nbytes=cost.nbytes,
+        bytes_all_gpus=cost.nbytes * plan.gpus,
+        ledgers=tuple(_ledger(ledger, plan.gpus) for ledger in cost.ledgers),
+        rests=cost.rests,
+        rest_bytes=sum(rest.nbytes for rest in cost.rests),
+        request=_request(request_cost(blocks, workload.context)),
+        fixed=fixed_cost(blocks),
+        warnings=warnings,
+    )
+
+
+def _ledger(ledger: Ledger, gpus: int) -> LedgerShown:
+    account = ledger.account
+    return LedgerShown(
+        account.name,
+        account.title,
+        account.unit,
+        ledger.bytes_per_unit,
+        ledger.units,
+        ledger.total,
+        ledger.total * gpus,
+        account.formula,
+        ledger.formula_in_numbers,
+        dict(ledger.terms),
+        account.source,
+    )
+
+
+def _request(cost: RequestCost) -> RequestShown:
+    return RequestShown(
+        cost.context,
+        cost.blocks,
+        cost.token_blocks,
+        cost.state_blocks,
+        cost.tail_blocks,
+        cost.nbytes,
+        cost.used_bytes,
+        cost.unused_share,
+    )
+
+
+def _given_blocks(plan: Plan) -> int | None:
+    """The blocks that flags fix."""
+    deployment = plan.deployment
+    if deployment.num_gpu_blocks_override is not None:
+        return deployment.num_gpu_blocks_override
+    if deployment.kv_cache_memory_bytes is not None:
+        return max(plan.blocks.count(available(plan.rank, plan.gpu).nbytes), 0)
+    return None
+
+
+def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None) -> Iterator[Text]:
+    """Where flags, or the card alone, are smaller than the workload."""
+    deployment = plan.deployment
+    if fixed is not None and cost.blocks > fixed:
+        yield say(
+            "does not fit: the workload needs {need} on a GPU; the flags give {size}",
+            need=count(cost.blocks, "block"),
+            size=whole(fixed),
+        )
+    share = int(total_gib(plan.gpu) * deployment.gpu_memory_utilization * GIB)
+    if fixed is None and cost.nbytes > share:
+        yield say(
+            "does not fit: the blocks alone take {size}, and vLLM takes {share} of this card for everything",
+            size=gib(cost.nbytes),
+            share=gib(share),
+        )
+    if cost.requests > deployment.max_num_seqs:
+        yield say(
+            "does not fit: {requests} on an engine, and --max-num-seqs lets {most} run at once",
+            requests=count(cost.requests, "request"),
+            most=whole(deployment.max_num_seqs),
+        )

@@ -1,0 +1,117 @@
+"""The page of `kvplan estimate`: blocks needed, what is written into them, what is padding, and what nothing fills."""
+
+from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer, LedgerShown
+from glm_kvplan.show.format import count, decimal, whole
+from glm_kvplan.show.page import Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.said import Said, say
+
+
+def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
+    """Everything of one GPU; with `explain` the formula, values and source of every price."""
+    sections = [
+        Section("blocks", (_blocks_table(answer),), say("The blocks one GPU needs"), quiet=True),
+        Section("ledgers", (_ledger_table(answer),), say("What fills them"), quiet=True),
+        Section("request", tuple(_request(answer)), say("One request"), quiet=True),
+    ]
+    if explain:
+        sections += [_explained(ledger) for ledger in answer.ledgers]
+    lead = (Line(answer.head.layout, "muted"), Line(_holds(answer)))
+    return Page(answer.head.title, lead, tuple(sections), answer.warnings, answer.head.notes)
+
+
+def _holds(answer: EstimateAnswer) -> Said:
+    return say(
+        "{requests} x {context}; an engine serves {held} of them, in blocks of {tokens}",
+        requests=whole(answer.workload.concurrency),
+        context=count(answer.workload.context, "token"),
+        held=whole(answer.requests_per_engine),
+        tokens=count(answer.block_tokens, "token"),
+    )
+
+
+def _blocks_table(answer: EstimateAnswer) -> Table:
+    columns = (Column(say("blocks of one GPU")), Column(say("blocks"), "count"), Column(say("bytes"), "decimal"))
+    needed = answer.blocks
+    held = (
+        ("tokens", needed.tokens),
+        ("KDA states", needed.states),
+        ("tails", needed.tails),
+        ("never given out", needed.unused),
+    )
+    rows = [Row((say(name), number, number * answer.block_bytes)) for name, number in held]
+    rows.append(Row((say("needed"), needed.total, answer.nbytes), "strong"))
+    if answer.given_blocks is not None:
+        rows.append(Row((say("given by flags"), answer.given_blocks, answer.given_blocks * answer.block_bytes)))
+    return Table(columns, tuple(rows))
+
+
+def _ledger_table(answer: EstimateAnswer) -> Table:
+    columns = (
+        Column(say("what fills them")),
+        Column(say("one unit costs"), "count"),
+        Column(say("units"), "count"),
+        Column(say("one GPU"), "decimal"),
+        Column(count(answer.head.gpus, "GPU"), "decimal"),
+        Column(say("share"), "share"),
+    )
+    gpus = answer.head.gpus
+    rows = [
+        Row(
+            (
+                say(ledger.title),
+                say("{size} B/{unit}", size=whole(ledger.bytes_per_unit), unit=say(ledger.unit)),
+                ledger.units,
+                ledger.nbytes,
+                ledger.bytes_all_gpus,
+                ledger.nbytes / answer.nbytes,
+            )
+        )
+        for ledger in answer.ledgers
+    ]
+    rows += [
+        Row((say(rest.name), None, None, rest.nbytes, rest.nbytes * gpus, rest.nbytes / answer.nbytes), "muted")
+        for rest in answer.rests
+    ]
+    rows.append(Row((say("all blocks"), None, None, answer.nbytes, answer.bytes_all_gpus, None), "strong"))
+    return Table(columns, tuple(rows))
+
+
+def _request(answer: EstimateAnswer) -> tuple[Line, ...]:
+    one, fixed = answer.request, answer.fixed
+    share = f"{one.unused_share:.0%}"
+    return (
+        Line(
+            say(
+                "one request takes {blocks} a GPU: {size}, of which it never writes {share}",
+                blocks=count(one.blocks, "block"),
+                size=decimal(one.nbytes),
+                share=share,
+            )
+        ),
+        Line(
+            say(
+                "before its first token it holds {blocks}: {size}, what {tokens} would take",
+                blocks=count(fixed.blocks, "block"),
+                size=decimal(fixed.nbytes),
+                tokens=count(fixed.tokens, "token"),
+            )
+        ),
+    )
+
+
+def _explained(ledger: LedgerShown) -> Section:
+    lines = (
+        Line(say("{title} (per {unit}; exact)", title=say(ledger.title), unit=say(ledger.unit)), "strong"),
+        Line(f"  {ledger.formula}"),
+        Line(f"  = {ledger.formula_in_numbers}"),
+        Line(
+            say(
+                "  = {price} B; x {units} = {total} B",
+                price=whole(ledger.bytes_per_unit),
+                units=whole(ledger.units),
+                total=whole(ledger.nbytes),
+            )
+        ),
+        Line(say("  source: {source}", source=ledger.source), "muted"),
+    )
+    return Section(f"ledger-{ledger.name}", lines)
