@@ -1,13 +1,14 @@
 """How long the contexts of a workload are: one length, a mix, or a histogram file."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.quantile import quantile_of_sum
 from glm_kvplan.reading.guarded_file import read_text
 from glm_kvplan.reading.json_text import read_json
 from glm_kvplan.reading.unreadable import UnreadableError
@@ -21,10 +22,20 @@ _ROW = re.compile(r"([^\s,;]++)(?:\s*+[,;]\s*+|\s++)([^\s,;]++)")
 
 
 class Contexts(NamedTuple):
-    """Context lengths (prompt and output together, in tokens), longest first, with whole-number weights."""
+    """Context lengths (prompt and output together, in tokens), longest first, with whole-number weights.
+
+    `confidence` is the share of the time for which something is promised, when each request draws its length at
+    random; 0 promises the shares themselves: a mean.
+    """
 
     lengths: tuple[int, ...]
     weights: tuple[int, ...]
+    confidence: float = 0.99
+
+    @property
+    def as_mean(self) -> "Contexts":
+        """The same, promised for the mean alone."""
+        return self._replace(confidence=0.0)
 
     @property
     def longest(self) -> int:
@@ -43,10 +54,12 @@ class Contexts(NamedTuple):
         if len(self.lengths) > MOST_NAMED:
             return f"{len(self.lengths):,} lengths up to {self.longest:,}"
         whole = sum(self.weights)
-        pairs = [f"{100 * weight / whole:.3g}% {length:,}" for length, weight in zip(*self, strict=True)]
+        pairs = [
+            f"{100 * weight / whole:.3g}% {length:,}" for length, weight in zip(self.lengths, self.weights, strict=True)
+        ]
         return ", ".join(reversed(pairs))
 
-    def counts(self, requests: int) -> tuple[int, ...]:
+    def shared(self, requests: int) -> tuple[int, ...]:
         """How many of `requests` requests have each length: never fewer of the long ones than their share.
 
         The number of requests at least as long as a length is that share of `requests`, rounded up; so one request
@@ -61,12 +74,18 @@ class Contexts(NamedTuple):
             given = upto
         return tuple(found)
 
+    def total(self, requests: int, size: Callable[[int], int]) -> int:
+        """What `requests` requests take at once, where a length takes `size(length)`: no more, with `confidence`."""
+        if len(self.lengths) == 1:
+            return requests * size(self.lengths[0])
+        if self.confidence:
+            sizes = tuple(map(size, self.lengths))
+            return quantile_of_sum(sizes, self.weights, requests, self.confidence) if requests else 0
+        return sum(n * size(length) for length, n in zip(self.lengths, self.shared(requests), strict=True))
+
     def tokens(self, requests: int, page_size: int, reserve: int = 0) -> int:
         """Token places `requests` requests fill: each its context and `reserve` ahead of it, in whole pages."""
-        return sum(
-            count * -(-(length + reserve) // page_size) * page_size
-            for length, count in zip(self.lengths, self.counts(requests), strict=True)
-        )
+        return self.total(requests, lambda length: -(-(length + reserve) // page_size) * page_size)
 
 
 def contexts(pairs: Iterable[tuple[int, Fraction | int]]) -> Contexts:

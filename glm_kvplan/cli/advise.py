@@ -8,7 +8,7 @@ from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Lengths, read_demand
+from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, Lengths, read_demand
 from glm_kvplan.engines.engine import answering
 
 
@@ -22,6 +22,7 @@ def advise(
             "--concurrency", help="Requests at once, over the whole deployment.", rich_help_panel=WORKLOAD, metavar="N"
         ),
     ] = "1",
+    confidence: Confidence = "0.99",
     checkpoints: Checkpoints = 0,
     state_dtype: Annotated[
         str | None,
@@ -39,6 +40,7 @@ def advise(
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     made = answering(plan, "advise")
-    answer = made.answer(plan, read_demand(plan, context, concurrency, checkpoints), given, state_dtype)
+    demand = read_demand(plan, context, concurrency, checkpoints, confidence)
+    answer = made.answer(plan, demand, given, state_dtype)
     print_answer("advise", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1

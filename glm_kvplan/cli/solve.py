@@ -9,7 +9,7 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import read_mix, read_tokens
+from glm_kvplan.cli.workload_options import Confidence, read_mix, read_tokens
 from glm_kvplan.engines.engine import answering
 
 
@@ -31,6 +31,7 @@ def solve(
             metavar="LENGTHS",
         ),
     ] = None,
+    confidence: Confidence = "0.99",
     prices: Annotated[bool, typer.Option("--prices", help="What one more unit of each knob costs or buys.")] = False,
     json: Json = False,
 ) -> int:
@@ -47,6 +48,6 @@ def solve(
     host = read_host(plan, host_gib, pod_gib, context)
     longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
     made = answering(plan, "solve")
-    answer = made.answer(plan, given, longest, host, mix=read_mix(plan, mix), with_prices=prices)
+    answer = made.answer(plan, given, longest, host, mix=read_mix(plan, mix, confidence), with_prices=prices)
     print_answer("solve", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1

@@ -36,6 +36,15 @@ Lengths = Annotated[
         metavar="LENGTHS",
     ),
 ]
+Confidence = Annotated[
+    str,
+    typer.Option(
+        "--confidence",
+        help="Of a mix: share of the time that is promised, each request's length drawn by chance; or `mean`.",
+        rich_help_panel=WORKLOAD,
+        metavar="SHARE",
+    ),
+]
 Checkpoints = Annotated[
     int,
     typer.Option(
@@ -60,17 +69,33 @@ def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> W
     return Workload(tokens, parse_count(concurrency, "--concurrency"))
 
 
-def read_demand(plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int) -> Demand:
-    """The demand that Lengths, Concurrency and Checkpoints describe; what is left out as in `read_workload`."""
+def read_demand(
+    plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int, confidence: str = "0.99"
+) -> Demand:
+    """The demand that Lengths, Concurrency, Checkpoints and Confidence describe; the rest as in `read_workload`."""
     from glm_kvplan.contexts import contexts, parse_contexts
 
     usual = read_workload(plan, None, concurrency)
     mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)
-    return Demand(mix, usual.concurrency, checkpoints)
+    return Demand(mix._replace(confidence=read_confidence(confidence)), usual.concurrency, checkpoints)
 
 
-def read_mix(plan: Plan, lengths: str | None) -> Contexts | None:
+def read_confidence(text: str) -> float:
+    """A share of the time; 0 for the mean. Raises InputError for anything else."""
+    if text == "mean":
+        return 0.0
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0.5 <= share <= 0.9999:
+        raise InputError(f"--confidence {text[:60]}: give a share of the time between 0.5 and 0.9999, or mean")
+    return share
+
+
+def read_mix(plan: Plan, lengths: str | None, confidence: str = "0.99") -> Contexts | None:
     """The contexts of --mix, none longer than the server takes."""
+    share = read_confidence(confidence)
     if lengths is None:
         return None
     from glm_kvplan.contexts import parse_contexts
@@ -80,7 +105,7 @@ def read_mix(plan: Plan, lengths: str | None) -> Contexts | None:
         raise InputError(
             f"--mix {lengths}: {mix.longest} tokens are more than the server accepts ({plan.context_length})"
         )
-    return mix
+    return mix._replace(confidence=share)
 
 
 def read_tokens(plan: Plan, text: str, name: str) -> int:

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "glm_kvplan"
 # From the bottom up: a module imports from its own package and from lower rows.
 LEVELS = (
     ("errors",),
-    ("units", "bisection", "reading"),
+    ("units", "bisection", "quantile", "reading"),
     ("contexts", "tensor"),
     ("workload",),
     ("show",),
@@ -31,7 +31,7 @@ UPWARDS = {
     ("launch", "engines"),
 }
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
-HEAVY = {"torch", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}
+HEAVY = {"torch", "numpy", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}
 PYDANTIC_MODELS = {Path("model/schema.py"), Path("answers/check/file_model.py")}  # imported by functions in their turn
 FRONT_DOORS = {PACKAGE / "__init__.py", PACKAGE / "__main__.py"}  # the package's own names, and `python -m glm_kvplan`
 MODULES = sorted(set(PACKAGE.rglob("*.py")) - FRONT_DOORS)

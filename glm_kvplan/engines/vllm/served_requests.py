@@ -31,7 +31,4 @@ def served(start: Start, contexts: Contexts) -> Served:
 
 def blocks_of_mix(start: Start, contexts: Contexts, requests: int) -> int:
     """Blocks that `requests` requests hold at once in one engine."""
-    counts = contexts.counts(requests)
-    return sum(
-        count * start.blocks.needed(length) for length, count in zip(contexts.lengths, counts, strict=True) if count
-    )
+    return contexts.total(requests, start.blocks.needed)

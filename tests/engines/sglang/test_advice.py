@@ -247,9 +247,9 @@ MIXES = st.lists(st.tuples(st.integers(1, 300_000), st.integers(1, 50)), min_siz
 @given(MIXES, st.integers(1, 400))
 def test_a_mix_is_never_shorter_than_its_shares(pairs: list[tuple[int, int]], requests: int) -> None:
     mix = contexts([(length, Fraction(share)) for length, share in pairs])
-    counts, more = mix.counts(requests), mix.counts(requests + 1)
+    counts, more = mix.shared(requests), mix.shared(requests + 1)
     assert sum(counts) == requests and min(counts) >= 0
-    assert mix.counts(1)[0] == 1
+    assert mix.shared(1)[0] == 1
     share = Fraction(0)
     for index, weight in enumerate(mix.weights):
         share += Fraction(weight, sum(mix.weights))
@@ -261,12 +261,12 @@ def test_a_mix_is_never_shorter_than_its_shares(pairs: list[tuple[int, int]], re
 def test_served_is_the_most_that_fits(
     pairs: list[tuple[int, int]], concurrency: int, tokens: int, slots: int, requests: int
 ) -> None:
-    demand = Demand(contexts([(length, Fraction(share)) for length, share in pairs]), concurrency, 1)
+    demand = Demand(contexts([(length, Fraction(share)) for length, share in pairs]).as_mean, concurrency, 1)
     got = served(demand, MTP_DEPLOYMENT, PoolSizes(tokens, slots, requests)).per_worker
 
     def fits(count: int) -> bool:
         lengths = [
-            n for n, c in zip(demand.contexts.lengths, demand.contexts.counts(count), strict=True) for _ in range(c)
+            n for n, c in zip(demand.contexts.lengths, demand.contexts.shared(count), strict=True) for _ in range(c)
         ]
         filled = sum(-(-(length + 8) // 64) * 64 for length in lengths)  # 8: twice the 4 draft tokens
         return count <= min(concurrency, requests) and count * (5 + 1) <= slots and filled <= tokens

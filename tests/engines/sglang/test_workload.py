@@ -48,10 +48,10 @@ def test_contexts_refused_in_words() -> None:
 def test_a_mix_dealt_out() -> None:
     """One in four is long: of two requests one, of five two (each share rounded up)."""
     assert MIX.mean == (1000 + 3 * 100) / 4 and MIX.longest == 1000
-    assert [MIX.counts(number) for number in (1, 2, 4, 5)] == [(1, 0), (1, 1), (1, 3), (2, 3)]
-    assert MIX.tokens(5, 64) == 2 * 1024 + 3 * 128
-    assert MIX.tokens(5, 1) == 2 * 1000 + 3 * 100
-    assert MIX.tokens(4, 64, 28) == 1088 + 3 * 128 and MIX.tokens(4, 64, 29) == 1088 + 3 * 192
+    assert [MIX.shared(number) for number in (1, 2, 4, 5)] == [(1, 0), (1, 1), (1, 3), (2, 3)]
+    assert MIX.as_mean.tokens(5, 64) == 2 * 1024 + 3 * 128
+    assert MIX.as_mean.tokens(5, 1) == 2 * 1000 + 3 * 100
+    assert MIX.as_mean.tokens(4, 64, 28) == 1088 + 3 * 128 and MIX.as_mean.tokens(4, 64, 29) == 1088 + 3 * 192
 
 
 def test_contexts_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_what_stops_one_more(sizes: PoolSizes, got: Served) -> None:
 
 
 def test_a_mix_is_held_at_full_length() -> None:
-    demand = Demand(MIX, 8)  # 2 x 1,024 and 6 x 128
+    demand = Demand(MIX.as_mean, 8)  # 2 x 1,024 and 6 x 128
     assert served(demand, PLAIN, PoolSizes(2 * 1024 + 6 * 128, 100, 50)).requests == 8
     assert served(demand, PLAIN, PoolSizes(2 * 1024 + 6 * 128 - 1, 100, 50)) == Served(7, 7, "tokens")
     assert served(demand, PLAIN, PoolSizes(1024 + 3 * 128, 100, 50)) == Served(4, 4, "tokens")
@@ -164,7 +164,7 @@ def test_a_mix_is_held_at_full_length() -> None:
     ahead = Demand(one(121), 9)  # and twice four tokens: a third page
     assert served(ahead, drafts, PoolSizes(9 * 192, 100, 50)).requests == 9
     assert served(ahead, drafts, PoolSizes(9 * 192 - 1, 100, 50)).requests == 8
-    mixed = Demand(Contexts((121, 57), (1, 1)), 4)  # 2 x 192 and 2 x 128
+    mixed = Demand(Contexts((121, 57), (1, 1), confidence=0), 4)  # 2 x 192 and 2 x 128
     assert served(mixed, drafts, PoolSizes(640, 100, 50)).requests == 4
     assert served(mixed, drafts, PoolSizes(639, 100, 50)) == Served(3, 3, "tokens")
     assert served(mixed, drafts, PoolSizes(511, 100, 50)) == Served(2, 2, "tokens")

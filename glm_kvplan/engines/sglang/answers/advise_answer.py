@@ -7,9 +7,9 @@ from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.advice import Shortage, advise, served_within
+from glm_kvplan.engines.sglang.sizing.advice import Advice, Shortage, advise, served_within
 from glm_kvplan.engines.sglang.sizing.layouts import Layout
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
@@ -17,12 +17,17 @@ from glm_kvplan.show.said import Text
 
 
 class DemandShown(NamedTuple):
-    """What is to be served at once; `lengths` is how many context lengths there are."""
+    """What is to be served at once; `lengths` is how many context lengths there are.
+
+    Of a mix `confidence` is the share of the time for which it is served when each request draws its length at random;
+    0 asks for the mean alone.
+    """
 
     concurrency: int
     lengths: int
     longest_context: int
     mean_context: float
+    confidence: float
     checkpoints: int
 
 
@@ -35,7 +40,10 @@ class ServingShown(NamedTuple):
 
 
 class AdviseAnswer(NamedTuple):
-    """`served` is what the flags serve, `default_served` the engine's own split; `sizes` None: nothing starts."""
+    """`served` is what the flags serve, `mean_served` if all lengths came by their shares.
+
+    `default_served` is what the engine's own split serves; `sizes` None: nothing starts.
+    """
 
     head: Head
     demand: DemandShown
@@ -44,6 +52,7 @@ class AdviseAnswer(NamedTuple):
     memory: MemoryBudget
     served: Served
     served_span: tuple[int, int]
+    mean_served: int
     default_served: Served
     sizes: PoolSizes | None
     conversations_kept: int
@@ -66,6 +75,7 @@ def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: s
         memory=budget,
         served=found.served,
         served_span=served_within(server, demand, found, budget.error_gib),
+        mean_served=_mean_served(server, demand, found),
         default_served=found.default,
         sizes=None if found.solution is None else found.solution.sizes,
         conversations_kept=found.conversations_kept,
@@ -78,4 +88,19 @@ def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: s
 
 def show_demand(demand: Demand) -> DemandShown:
     contexts = demand.contexts
-    return DemandShown(demand.concurrency, len(contexts.lengths), contexts.longest, contexts.mean, demand.checkpoints)
+    return DemandShown(
+        demand.concurrency,
+        len(contexts.lengths),
+        contexts.longest,
+        contexts.mean,
+        contexts.confidence,
+        demand.checkpoints,
+    )
+
+
+def _mean_served(server: Server, demand: Demand, found: Advice) -> int:
+    advised = server.tried(**found.flags)
+    if found.solution is None or advised is None:
+        return 0
+    mean = demand._replace(contexts=demand.contexts.as_mean)
+    return served(mean, advised.deployment, found.solution.sizes).requests

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.flag_words import flag_word
+from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import memory_line
@@ -66,6 +67,8 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
         ),
         "good" if answer.holds else "careful",
     )
+    if answer.demand.lengths > 1:
+        yield Line(promised(answer.demand.confidence, answer.mean_served))
     low, high = answer.served_span
     if low < high:
         yield Line(

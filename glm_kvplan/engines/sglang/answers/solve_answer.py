@@ -67,10 +67,16 @@ class FailureShown(NamedTuple):
 
 
 class MixShown(NamedTuple):
-    """Requests of a mix of contexts at once, in the whole deployment; `limit` is what ends them."""
+    """Requests of a mix of contexts at once, in the whole deployment; `limit` is what ends them.
+
+    `requests` hold with `confidence` when each draws its length at random, `mean_requests` if all came by their shares.
+    """
 
     contexts: str
+    mixed: bool
+    confidence: float
     requests: int
+    mean_requests: int
     low: int
     high: int
     limit: str
@@ -166,14 +172,14 @@ def show_start(
 def _served(plan: Plan, found: Boot, mix: Contexts) -> MixShown:
     """As many requests as the pools hold, by them and at the ends of what they may be."""
 
-    def of(sizes: PoolSizes) -> Served:
+    def of(sizes: PoolSizes, contexts: Contexts = mix) -> Served:
         workers = plan.deployment.attn_dp_size * plan.deployment.replicas
-        return served(Demand(mix, sizes.running_requests * workers), plan.deployment, sizes)
+        return served(Demand(contexts, sizes.running_requests * workers), plan.deployment, sizes)
 
     low, high = (0 if end is None else of(end).requests for end in found.span)
-    now = of(found.solution.sizes)
+    now, mean = of(found.solution.sizes), of(found.solution.sizes, mix.as_mean)
     limit = "running requests" if now.limit == "concurrency" else now.limit
-    return MixShown(mix.text, now.requests, low, high, limit)
+    return MixShown(mix.text, len(mix.lengths) > 1, mix.confidence, now.requests, mean.requests, low, high, limit)
 
 
 def _failure(failure: SizingError) -> FailureShown:

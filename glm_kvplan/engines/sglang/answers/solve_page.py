@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import isfinite
 
+from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_shown import map_stack
 from glm_kvplan.engines.sglang.answers.solve_answer import MixShown, SolveAnswer
@@ -109,7 +110,10 @@ def _served(mix: MixShown, certainty: str) -> Line:
     if certainty == "estimated" and mix.low != mix.high:
         requests = f"~{three_digits(mix.requests)} ({three_digits(mix.low)} to {three_digits(mix.high)})"
     template = "requests of {contexts} tokens at once: {requests}, ended by {limit}"
-    return Line(say(template, contexts=mix.contexts, requests=requests, limit=say(mix.limit)))
+    found = say(template, contexts=mix.contexts, requests=requests, limit=say(mix.limit))
+    if not mix.mixed:
+        return Line(found)
+    return Line(say("{found}; {promised}", found=found, promised=promised(mix.confidence, mix.mean_requests)))
 
 
 def _refusal(answer: SolveAnswer) -> Iterator[Line]:

@@ -62,18 +62,22 @@ class ServedShown(NamedTuple):
     """One context length or mix: what a request of it takes, and how many run at once.
 
     Of a mix `blocks`, `nbytes` and `unused_share` are of its longest. `limit` says what ends the requests: blocks,
-    --max-num-seqs, --max-model-len, or a start that fails.
+    --max-num-seqs, --max-model-len, or a start that fails. Requests of a mix run at once with `confidence` when each
+    draws its length at random, `mean_requests` if all came by their shares.
     """
 
     contexts: str
+    mixed: bool
+    confidence: float
     longest: int
     blocks: int
     nbytes: int
     unused_share: float
     requests: int
+    mean_requests: int
     low: int
     high: int
-    tokens: int  # of all these requests
+    tokens: int  # of all these requests, as the shares say
     limit: str
 
 
@@ -177,15 +181,18 @@ def _served(begun: Begun, mix: Contexts) -> ServedShown:
     start = begun.start
     now = served(start, mix)
     cost = request_cost(start.blocks, mix.longest)
-    each = mix.counts(now.per_engine)
+    each = mix.shared(now.per_engine)
     tokens = sum(length * number for length, number in zip(mix.lengths, each, strict=True))
     return ServedShown(
         mix.text,
+        len(mix.lengths) > 1,
+        mix.confidence,
         mix.longest,
         cost.blocks,
         cost.nbytes,
         cost.unused_share,
         now.requests,
+        served(start, mix.as_mean).requests,
         served(begun.low, mix).requests,
         served(begun.high, mix).requests,
         tokens * begun.plan.deployment.data_parallel_size,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.vllm.answers.solve_answer import ServedShown, SolveAnswer
 from glm_kvplan.engines.vllm.priced_moves import PricedMove
 from glm_kvplan.show.format import count, decimal, gib, three_digits, whole
@@ -27,7 +28,12 @@ def _sections(answer: SolveAnswer) -> Iterator[Section]:
         yield Section("refusal", tuple(_refusal(answer)), say("Refused"), quiet=True)
     else:
         yield Section("printed", tuple(_printed(answer)), say("What vLLM prints, and what it means"), quiet=True)
-        yield Section("served", (_served_table(answer),), say("Requests at once"), quiet=True)
+        mixes = (
+            say("{contexts}: {promised}", contexts=row.contexts, promised=promised(row.confidence, row.mean_requests))
+            for row in answer.served
+            if row.mixed
+        )
+        yield Section("served", (_served_table(answer), *map(Line, mixes)), say("Requests at once"), quiet=True)
     yield Section("request", tuple(_request(answer)), say("One request"), quiet=True)
     yield Section("blocks", tuple(_blocks(answer)), say("One block"), quiet=True)
     if answer.memory.how == "estimated":
