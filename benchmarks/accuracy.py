@@ -6,7 +6,6 @@ to the same digits. Where memory was read off rounded log lines, slots may move 
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,7 +74,7 @@ def planned(case: dict[str, Any], release: str | None = None, **changes: object)
     """The case's launch as kvplan resolves it."""
     name = case["id"]
     profile = load_profile(release or case["engine_profile"].removeprefix("sglang-"))
-    profile = replace(profile, **PATCHED.get(name, {}))
+    profile = profile._replace(**PATCHED.get(name, {}))
     flags = {**case["flags"], **MORE_FLAGS.get(name, {}), **changes}
     return kv.plan(flags, gpu=case["gpu"], engine=profile, environment=ENVIRONMENT.get(name))
 

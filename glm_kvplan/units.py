@@ -7,17 +7,18 @@ from glm_kvplan.errors import InputError
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 KB, MB, GB = 10**3, 10**6, 10**9
 
-_COUNT = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kKmM]?)")
+_COUNT = r"(\d{1,20}(?:\.\d{1,20})?)\s*([kKmM]?)"
 COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}  # people mean binary thousands of tokens
 LARGEST_COUNT = 1 << 48
+LARGEST_GIB = float(1 << 30)
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kB|KiB|MB|MiB|GB|GiB|B|)")
+_SIZE = r"(\d+(?:\.\d+)?)\s*(kB|KiB|MB|MiB|GB|GiB|B|)"
 _SIZE_FACTOR = {"": 1, "B": 1, "kB": KB, "KiB": KIB, "MB": MB, "MiB": MIB, "GB": GB, "GiB": GIB}
 
 
 def parse_count(text: str, name: str) -> int:
     """A count of tokens or requests as people write it: `131072`, `128k` (times 1024), `1m` (times 1024**2)."""
-    match = _COUNT.fullmatch(text.strip())
+    match = re.fullmatch(_COUNT, text.strip())
     if match is None:
         raise InputError(f"{name}: {text[:60]!r} is not a count; write a whole number such as 131072 or 128k")
     number, suffix = match.groups()
@@ -32,12 +33,12 @@ def parse_count(text: str, name: str) -> int:
 
 def is_count(text: str) -> bool:
     """Whether `parse_count` can read `text`, whatever it then says of the number."""
-    return _COUNT.fullmatch(text.strip()) is not None
+    return re.fullmatch(_COUNT, text.strip()) is not None
 
 
 def parse_size(text: str, name: str) -> int:
     """Bytes as people write them: `1GiB` (2**30), `500MB` (10**6), or a plain number. Raises InputError."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     if match is None:
         raise InputError(f"{name}: {text[:60]!r} is not a size; write bytes, or a unit such as 500MB, 2GB or 2GiB")
     value = float(match[1]) * _SIZE_FACTOR[match[2]]

@@ -1,8 +1,9 @@
 """What a deployment is to hold and serve, and what is known of its hosts: the same for every engine."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from glm_kvplan.contexts import Contexts
+if TYPE_CHECKING:
+    from glm_kvplan.contexts import Contexts
 
 DEFAULT_CONTEXT = 131072  # where the user names none
 
@@ -17,7 +18,7 @@ class Workload(NamedTuple):
 class Demand(NamedTuple):
     """What is to be served at once by one engine, or by all replicas together."""
 
-    contexts: Contexts
+    contexts: "Contexts"
     concurrency: int
     checkpoints: int = 0  # state slots kept per conversation for shared prefixes, beside a running request's own
 

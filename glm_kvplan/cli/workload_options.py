@@ -1,14 +1,16 @@
 """The options that describe a workload, and what they say."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.engine import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
 from glm_kvplan.workload import DEFAULT_CONTEXT, Demand, Workload
+
+if TYPE_CHECKING:
+    from glm_kvplan.contexts import Contexts
 
 WORKLOAD = "Workload"  # the panel
 
@@ -93,7 +95,7 @@ def read_confidence(text: str) -> float:
     return share
 
 
-def read_mix(plan: Plan, lengths: str | None, confidence: str = "0.99") -> Contexts | None:
+def read_mix(plan: Plan, lengths: str | None, confidence: str = "0.99") -> "Contexts | None":
     """The contexts of --mix, none longer than the server takes."""
     share = read_confidence(confidence)
     if lengths is None:

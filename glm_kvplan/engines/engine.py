@@ -12,19 +12,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice, Flag, Variable
-from glm_kvplan.engines.measures import Started
 from glm_kvplan.errors import InputError
-from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.workload import HostGiven
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.answer_head import Head
+    from glm_kvplan.engines.expectations import Expectations, Held
+    from glm_kvplan.engines.measures import Started
+    from glm_kvplan.memory.given import MemoryGiven
     from glm_kvplan.memory.gpu import Gpu
     from glm_kvplan.model.geometry import Geometry
     from glm_kvplan.model.loader import Model
     from glm_kvplan.show.page import Page
+    from glm_kvplan.workload import HostGiven
 
 NAMES = ("sglang", "vllm")  # the folders; the first is meant by a release without a name
 
@@ -101,7 +101,7 @@ class Plan(Protocol):
     def asked_requests(self) -> int | None:
         """Requests at once that the user's own flags ask for, over the whole deployment."""
 
-    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> HostGiven:
+    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> "HostGiven":
         """What is known of a host. Raises InputError for memory that cannot be, or that nothing would use."""
 
     @property
@@ -125,15 +125,15 @@ class Plan(Protocol):
 
     def hold(
         self,
-        given: MemoryGiven,
-        expect: Expectations,
+        given: "MemoryGiven",
+        expect: "Expectations",
         *,
         host_gib: float | None = None,
         pod_gib: float | None = None,
-    ) -> Held:
+    ) -> "Held":
         """Start it and judge what is expected of it. Raises InputError, RefusedError."""
 
-    def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
+    def started(self, given: "MemoryGiven", context: int, prompt: int | None = None) -> "Started":
         """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
 
     def with_flags(self, **changes: object) -> Any:

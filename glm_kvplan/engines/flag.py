@@ -170,7 +170,7 @@ def _number(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", release.partition(" ")[0])[:3])
 
 
-_COUNT = re.compile(r"(\d+)(?:\.(\d+))?(Ki|Mi|Gi|Ti|k|M|G|T)")
+_COUNT = r"(\d+)(?:\.(\d+))?(Ki|Mi|Gi|Ti|k|M|G|T)"
 _COUNT_FACTOR = {
     **{"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12},
     **{"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40},
@@ -187,7 +187,7 @@ _ACCEPTED = {
 
 def _count(text: str) -> int:
     """A token count with the engine's suffixes (utils/common.py:3329-3364 at 0.5.21): 1k is 1000, 1Ki is 1024."""
-    match = _COUNT.fullmatch(text.strip())
+    match = re.fullmatch(_COUNT, text.strip())
     if match is None:
         return int(text)
     whole, decimals, suffix = match.groups()

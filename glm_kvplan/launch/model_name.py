@@ -12,8 +12,8 @@ _OTHER_FAMILIES = frozenset(
         *("granite", "chatglm", "gpt-oss"),
     )
 )
-_WORD = re.compile(r"gpt-oss|[a-z]+")
-_OTHER_GLM = re.compile(r"glm[-_ ]?\d")
+_WORD = r"gpt-oss|[a-z]+"
+_OTHER_GLM = r"glm[-_ ]?\d"
 
 
 def base_name(model: str) -> str:
@@ -29,7 +29,7 @@ def refuse_other_model(model: str) -> None:
     squeezed = re.sub(r"[^a-z0-9]", "", name)
     if "glm53flash" in squeezed or "glm5next" in squeezed:
         return
-    if _OTHER_FAMILIES.intersection(_WORD.findall(name)) or _OTHER_GLM.search(name):
+    if _OTHER_FAMILIES.intersection(re.findall(_WORD, name)) or re.search(_OTHER_GLM, name):
         raise InputError(
             f"model {quoted(model, most=80)} is another model; GLM-5.3-Flash and copies of it are planned here"
         )

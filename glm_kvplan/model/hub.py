@@ -16,7 +16,7 @@ from glm_kvplan.model.json_file import LARGEST_FILE
 DEADLINE_S = 12.0
 CONNECT_S = 5.0
 _UNFINISHED = "*.incomplete"  # what the library calls a file that is on its way
-_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_ID = r"(?a)[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*"
 _INSTEAD = "give a path, or leave the model out for the bundled copy of zai-org/GLM-5.3-Flash"
 
 
@@ -26,7 +26,7 @@ class HubError(InputError):
 
 def is_hub_id(text: str) -> bool:
     """Whether `text` reads as `org/name`."""
-    return _ID.fullmatch(text) is not None and not text.endswith(".json")
+    return re.fullmatch(_ID, text) is not None and not text.endswith(".json")
 
 
 def fetch_config(repo: str, revision: str | None) -> tuple[Path, tuple[str, ...]]:

@@ -4,8 +4,6 @@ The data file lists every tensor kind of revision 04c4e9e of zai-org/GLM-5.3-Fla
 0.5.23 release; its bytes add up to the published total exactly. It is read on first use only.
 """
 
-import gzip
-import json
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -54,6 +52,9 @@ class Manifest(NamedTuple):
 @lru_cache(maxsize=1)
 def load_manifest() -> Manifest:
     """Read and sum up the data file (about a millisecond, once a process)."""
+    import gzip
+    import json
+
     entries: list[dict[str, Any]] = json.loads(gzip.decompress(MANIFEST.read_bytes()))["kinds"]
     layers = {_LAYERS[entry["layer_kind"]]: 1 for entry in entries}
     for entry in entries:

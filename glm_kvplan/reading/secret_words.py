@@ -3,13 +3,14 @@ address. Whoever quotes foreign words in a message quotes them by `quoted`."""
 
 import re
 
+# Patterns are text here: re compiles and keeps each when it is first needed, which most answers never do.
 _PARTS = "key|apikey|keyfile|token|secret|password|passwd|passphrase|pwd|credential|credentials|bearer|authorization"
 # As a part of a name: --api-key, HF_TOKEN, admin.password; not max_total_tokens, --tokenizer-path.
-_KEY_LIKE = re.compile(rf"(?i)(?<![a-z0-9])(?:{_PARTS})(?![a-z0-9])")
+_KEY_LIKE = rf"(?i)(?<![a-z0-9])(?:{_PARTS})(?![a-z0-9])"
 # user:password in front of a host; a password may hold slashes, which a port does not. And ?token=... behind a path.
-_USERINFO = re.compile(r"//(?:[^/@\s]*|[^/@\s:]*:(?!\d+/)[^@\s]*)@")
-_QUERY = re.compile(rf"(?i)([?&](?:[\w.-]*[_.-])?(?:{_PARTS})=)[^&\s'\"]+")
-_NAME = re.compile(r"\$\{?\w{1,60}")
+_USERINFO = r"//(?:[^/@\s]*|[^/@\s:]*:(?!\d+/)[^@\s]*)@"
+_QUERY = rf"(?i)([?&](?:[\w.-]*[_.-])?(?:{_PARTS})=)[^&\s'\"]+"
+_NAME = r"\$\{?\w{1,60}"
 HIDDEN = "a value that is not shown"
 
 
@@ -22,7 +23,7 @@ class Concealed(str):
 
 def key_like(name: str) -> bool:
     """Whether a flag, a variable or a key of this name holds a secret: `--api-key`, `HF_TOKEN`, `db.password`."""
-    return _KEY_LIKE.search(name) is not None
+    return re.search(_KEY_LIKE, name) is not None
 
 
 def quoted(text: object, name: str = "", most: int = 60) -> str:
@@ -39,12 +40,12 @@ def quoted(text: object, name: str = "", most: int = 60) -> str:
 
 def variable_in(reference: str) -> str:
     """The name alone of `${NAME:-text}`; the text may be a secret's default."""
-    found = _NAME.match(reference) if ":" in reference or "-" in reference else None
+    found = re.match(_NAME, reference) if ":" in reference or "-" in reference else None
     return reference if found is None else found[0] + ("...}" if "{" in found[0] else "")
 
 
 def without_userinfo(text: str) -> str:
     """Addresses without the user, the password and the keys in them."""
     if "@" in text:
-        text = _USERINFO.sub("//", text)
-    return _QUERY.sub(r"\1...", text) if "?" in text else text
+        text = re.sub(_USERINFO, "//", text)
+    return re.sub(_QUERY, r"\1...", text) if "?" in text else text

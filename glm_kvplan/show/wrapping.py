@@ -5,7 +5,7 @@ import unicodedata
 
 # A word with the white space before it; a wide character may be parted from the next, but not from its punctuation.
 _WIDE = "\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60"
-_TOKEN = re.compile(f"[ ]*(?:[{_WIDE}][、。，．：；！？）」』]*|[^ {_WIDE}]+)")
+_TOKEN = f"[ ]*(?:[{_WIDE}][、。，．：；！？）」』]*|[^ {_WIDE}]+)"
 
 
 def width_of(text: str) -> int:
@@ -32,7 +32,7 @@ def wrap(text: str, width: int, indent: int | None = None) -> list[str]:
         indent = len(text) - len(text.lstrip())
     indent = min(indent, width // 2)
     lines, line = [], ""
-    for token in _TOKEN.findall(text):
+    for token in re.findall(_TOKEN, text):
         if line.strip() and width_of(line + token) > width:
             lines.append(line.rstrip())
             line, token = " " * indent, token.lstrip()
@@ -46,7 +46,7 @@ def wrap(text: str, width: int, indent: int | None = None) -> list[str]:
 
 def longest_word(text: str) -> int:
     """Cells of the widest word."""
-    return max((width_of(token.strip()) for token in _TOKEN.findall(text)), default=0)
+    return max((width_of(token.strip()) for token in re.findall(_TOKEN, text)), default=0)
 
 
 def _cut(text: str, width: int) -> str:

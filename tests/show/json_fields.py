@@ -112,7 +112,11 @@ def _fields(kind: Any, path: str, apart: set[int]) -> Iterator[Field]:
 
 
 def _members(kind: Any) -> Iterator[tuple[str, Any]]:
-    hints = get_type_hints(kind, vars(sys.modules[kind.__module__]))
+    from glm_kvplan.contexts import Contexts
+    from glm_kvplan.engines.sglang.answers.host_shown import HostShown
+
+    later = {"Contexts": Contexts, "HostShown": HostShown}  # loaded by those answers alone that hold one
+    hints = get_type_hints(kind, {**later, **vars(sys.modules[kind.__module__])})
     names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields
     return ((name, hints[name]) for name in names)
 

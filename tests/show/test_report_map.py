@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.sglang.answers.map_shown import map_stack, show_map
+from glm_kvplan.engines.sglang.answers.map_chart import map_stack
+from glm_kvplan.engines.sglang.answers.map_shown import show_map
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import rank_of

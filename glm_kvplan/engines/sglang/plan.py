@@ -1,19 +1,22 @@
 """A deployment of SGLang, resolved: what the components, the sizing and every answer ask about it."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from glm_kvplan.engines.engine import Given
-from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice
-from glm_kvplan.engines.measures import Started
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
 from glm_kvplan.errors import InputError
-from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
-from glm_kvplan.workload import HostGiven
+
+if TYPE_CHECKING:
+    from glm_kvplan.engines.expectations import Expectations, Held
+    from glm_kvplan.engines.measures import Started
+    from glm_kvplan.memory.given import MemoryGiven
+    from glm_kvplan.workload import HostGiven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +56,9 @@ class Plan(Given):
         asked = self.flags.get("max_running_requests")
         return asked if isinstance(asked, int) else None
 
-    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> HostGiven:
+    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> "HostGiven":
         """What is known of a host, as bytes. Raises InputError for memory that cannot be, or that nothing would use."""
-        from glm_kvplan.engines.sglang.sizing.host_answer import host_given
+        from glm_kvplan.engines.sglang.sizing.host_given import host_given
 
         if prefix_tokens is not None and not self.deployment.enable_hierarchical_cache:
             raise InputError("--context is the cached prefix of HiCache's coverage; add --enable-hierarchical-cache")
@@ -73,18 +76,18 @@ class Plan(Given):
 
     def hold(
         self,
-        given: MemoryGiven,
-        expect: Expectations,
+        given: "MemoryGiven",
+        expect: "Expectations",
         *,
         host_gib: float | None = None,
         pod_gib: float | None = None,
-    ) -> Held:
+    ) -> "Held":
         """Start it and judge what is expected of it. Raises InputError, RefusedError."""
         from glm_kvplan.engines.sglang.checks.holding import hold
 
         return hold(self, given, expect, host_gib=host_gib, pod_gib=pod_gib)
 
-    def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
+    def started(self, given: "MemoryGiven", context: int, prompt: int | None = None) -> "Started":
         """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
         from glm_kvplan.engines.sglang.answers.started import started
 

@@ -5,17 +5,13 @@ Nothing outside this package may ask which version runs; it asks the profile wha
 
 import sys
 import tomllib
-from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from glm_kvplan.engines.engine import Engine, engine_named
 from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.model.geometry import Geometry
-from glm_kvplan.reading.guarded_file import read_text
-from glm_kvplan.reading.toml_text import read_toml
-from glm_kvplan.reading.unreadable import UnreadableError
 
 PROFILES = Path(__file__).parent / "profiles"
 BASELINE = "0.5.21"
@@ -23,8 +19,7 @@ _LARGEST_FILE = 256 << 10
 LARGEST_FIELD = 1 << 20  # no page, row or chunk comes near it
 
 
-@dataclass(frozen=True, slots=True)
-class EngineProfile:
+class EngineProfile(NamedTuple):
     """The places where releases differ for this model. Field by field the comments say what a value means."""
 
     release: str
@@ -156,7 +151,7 @@ def installed_release() -> str | None:
 
 
 def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
-    known = [field.name for field in fields(EngineProfile)]
+    known = EngineProfile._fields
     unknown = sorted(data.keys() - set(known))
     if unknown:
         raise InputError(f"{origin}: unknown profile field {unknown[0]!r}; fields are: {', '.join(known)}")
@@ -164,6 +159,10 @@ def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
 
 
 def _from_file(path: Path) -> EngineProfile:
+    from glm_kvplan.reading.guarded_file import read_text
+    from glm_kvplan.reading.toml_text import read_toml
+    from glm_kvplan.reading.unreadable import UnreadableError
+
     try:
         data = read_toml(read_text(path, f"--engine {path}", most=_LARGEST_FILE, advice="a profile is a few KiB"))
     except UnreadableError as error:
@@ -172,7 +171,7 @@ def _from_file(path: Path) -> EngineProfile:
     base = data.pop("base", None)
     if base not in releases():
         raise InputError(f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ")
-    standard = asdict(load_profile(base))
+    standard = load_profile(base)._asdict()
     for name, value in data.items():
         if name in standard:
             _check_field(path, name, value, standard[name])

@@ -13,10 +13,10 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank, ranks
-from glm_kvplan.engines.sglang.sizing.host_answer import host_given
 from glm_kvplan.engines.sglang.sizing.host_coverage import Balance, balance, coverage
 from glm_kvplan.engines.sglang.sizing.host_devices import DevicePools, device_pools
 from glm_kvplan.engines.sglang.sizing.host_fit import HostFit, host_fit, ranks_by_host
+from glm_kvplan.engines.sglang.sizing.host_given import host_given
 from glm_kvplan.engines.sglang.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.engines.sglang.sizing.host_sizes import (
     HostPlan,
@@ -29,10 +29,9 @@ from glm_kvplan.engines.sglang.sizing.host_sizes import (
     sized_automatically,
     stage_plans,
 )
-from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.units import GIB
+from glm_kvplan.units import GIB, LARGEST_GIB
 
 GEOMETRY = bundled_geometry()
 PROFILE = load_profile("0.5.21")

@@ -54,7 +54,7 @@ def test_what_is_said_of_each_ledger() -> None:
 )
 def test_a_patched_build_may_fix_the_scaled_row_alone(layout: latent_kv.KvLayout, row: int) -> None:
     """A profile's `scaled_row_bytes` replaces the scaled row, and the formula says so; the other layouts stay."""
-    plain, patched = load_profile("0.5.21"), replace(load_profile("0.5.21"), scaled_row_bytes=656)
+    plain, patched = load_profile("0.5.21"), load_profile("0.5.21")._replace(scaled_row_bytes=656)
     deployment, sizes = Deployment(kv_layout=layout), PoolSizes(64, 1, 1)
     before, after = (latent_kv.ledger(one_rank(deployment, profile), sizes) for profile in (plain, patched))
     assert (before.bytes_per_unit, before.units, before.total) == (11 * row, 64, 704 * row)

@@ -13,7 +13,8 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, Segment, memory_map, pool_segments
+from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, Segment, memory_map
+from glm_kvplan.engines.sglang.sizing.pool_map import pool_segments
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.budget import MemoryBudget, MemoryPart, NoRoomError, memory_budget, show_gib
 from glm_kvplan.memory.gpu import Gpu

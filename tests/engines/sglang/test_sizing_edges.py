@@ -16,10 +16,10 @@ from glm_kvplan.engines.sglang.sizing.binding_limits import limits
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
-from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB, Solution, attempt, attempt_rank, attempt_stages, size
+from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_rank, attempt_stages, size
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
-from glm_kvplan.units import GIB
+from glm_kvplan.units import GIB, LARGEST_GIB
 
 GEOMETRY = bundled_geometry()
 PROFILE = load_profile("0.5.21")

@@ -1,11 +1,10 @@
 """What the caches of a workload cost, whole: the answer of `kvplan estimate`."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.component import Ledger
-from glm_kvplan.engines.sglang.answers.host_shown import HostShown, show_host
 from glm_kvplan.engines.sglang.answers.map_shown import MapShown, show_map
 from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown, overrun_warnings, show_overrun
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
@@ -13,10 +12,14 @@ from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
-from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven, host_answer
 from glm_kvplan.engines.sglang.sizing.pool_map import pool_map
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.said import Text, say
+from glm_kvplan.workload import HostGiven
+
+if TYPE_CHECKING:
+    from glm_kvplan.engines.sglang.answers.host_shown import HostShown
+    from glm_kvplan.engines.sglang.sizing.host_answer import HostAnswer
 
 _SIZES = {"tokens": "tokens", "state_slots": "state slots", "running_requests": "running requests"}
 
@@ -86,7 +89,7 @@ class EstimateAnswer(NamedTuple):
     fullest_stage: int
     request: RequestShown
     memory_map: MapShown
-    host: HostShown | None
+    host: "HostShown | None"
     decode_overrun: OverrunShown | None
     warnings: tuple[Text, ...]
 
@@ -104,11 +107,8 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
     """What `workload` costs under `plan`. `given` is what is known of the host's memory, for HiCache."""
     found = estimate(plan, workload)
     rank = found.largest
-    host = None
-    if plan.deployment.enable_hierarchical_cache:
-        host = host_answer(plan, found.sizes, given._replace(prefix_tokens=workload.context))
+    host, shown_host = _host(plan, found, given)
     staging = 0 if host is None else host.plan.staging_bytes
-    shown_host = show_host(host)
     overrun = show_overrun(decode_overrun(rank.rank, found.sizes))
     return EstimateAnswer(
         head=head_of(plan),
@@ -130,6 +130,17 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
             *(hazard.message for hazard in (() if host is None else host.hazards)),
         ),
     )
+
+
+def _host(plan: Plan, found: Estimate, given: HostGiven) -> "tuple[HostAnswer | None, HostShown | None]":
+    """HiCache's host pools; nothing of them is loaded where there are none."""
+    if not plan.deployment.enable_hierarchical_cache:
+        return None, None
+    from glm_kvplan.engines.sglang.answers.host_shown import show_host
+    from glm_kvplan.engines.sglang.sizing.host_answer import host_answer
+
+    host = host_answer(plan, found.sizes, given._replace(prefix_tokens=found.workload.context))
+    return host, show_host(host)
 
 
 def _stage(answer: Estimate, rank: RankEstimate) -> StageShown:

@@ -2,7 +2,7 @@
 
 from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer, LedgerShown, StageShown
 from glm_kvplan.engines.sglang.answers.host_page import host_section
-from glm_kvplan.engines.sglang.answers.map_shown import map_stack
+from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.show.format import SHORT_UNIT, count, decimal, whole
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say

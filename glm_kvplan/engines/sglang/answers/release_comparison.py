@@ -1,7 +1,6 @@
 """What two engine releases make of the same deployments of this model, in bytes."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import NamedTuple
 
 from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
@@ -59,7 +58,7 @@ def compare_engines(before: EngineProfile, after: EngineProfile) -> EngineCompar
 
 
 def _fields(profile: EngineProfile) -> dict[str, object]:
-    return {**asdict(profile), "missing_flags": " ".join(missing_in(profile.base_release))}
+    return {**profile._asdict(), "missing_flags": " ".join(missing_in(profile.base_release))}
 
 
 def _changes(a: Plan, b: Plan, workload: Workload) -> tuple[Change, ...]:

@@ -1,11 +1,9 @@
 """What the engine sizes on a GPU, whole: the answer of `kvplan solve`."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.sglang.answers.host_shown import HostShown, show_host
 from glm_kvplan.engines.sglang.answers.map_shown import MapShown, show_map
 from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown, overrun_warnings, show_overrun
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
@@ -16,7 +14,6 @@ from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit, Limits
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.engines.sglang.sizing.headroom import Headroom
-from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs
 from glm_kvplan.engines.sglang.sizing.remedies import Remedy
@@ -27,7 +24,11 @@ from glm_kvplan.engines.sglang.sizing.transients import Transient, Transients
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
-from glm_kvplan.workload import Demand
+from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
+
+if TYPE_CHECKING:
+    from glm_kvplan.contexts import Contexts
+    from glm_kvplan.engines.sglang.answers.host_shown import HostShown
 
 
 class LimitsShown(NamedTuple):
@@ -103,7 +104,7 @@ class SolveAnswer(NamedTuple):
     memory_map: MapShown | None
     needs: NeedsShown | None
     headroom: HeadroomShown | None
-    host: HostShown | None
+    host: "HostShown | None"
     decode_overrun: OverrunShown | None
     prices: tuple[Price, ...] | None
     served: MixShown | None
@@ -121,7 +122,7 @@ def answer_solve(
     prompt_tokens: int | None = None,
     host_given: HostGiven = UNKNOWN_HOST,
     *,
-    mix: Contexts | None = None,
+    mix: "Contexts | None" = None,
     with_prices: bool = False,
 ) -> SolveAnswer:
     """Start `plan` with this memory; see `start.boot`. `mix` are contexts to count requests of; `with_prices`: the
@@ -133,7 +134,7 @@ def answer_solve(
 
 
 def show_start(
-    plan: Plan, found: Boot, priced: tuple[Price, ...] | None = None, mix: Contexts | None = None
+    plan: Plan, found: Boot, priced: tuple[Price, ...] | None = None, mix: "Contexts | None" = None
 ) -> SolveAnswer:
     """The answer of a start that is known already."""
     solution, overrun = found.solution, None
@@ -157,7 +158,7 @@ def show_start(
         memory_map=None if found.map is None else show_map(found.map),
         needs=None if found.needs is None else _needs(found.needs),
         headroom=None if found.headroom is None else _headroom(found.headroom),
-        host=show_host(found.host, certainty),
+        host=_host(found, certainty),
         decode_overrun=overrun,
         prices=priced,
         served=None if mix is None or found.failure is not None else _served(plan, found, mix),
@@ -169,7 +170,16 @@ def show_start(
     )
 
 
-def _served(plan: Plan, found: Boot, mix: Contexts) -> MixShown:
+def _host(found: Boot, certainty: str) -> "HostShown | None":
+    """HiCache's host pools; nothing of them is loaded where there are none."""
+    if found.host is None:
+        return None
+    from glm_kvplan.engines.sglang.answers.host_shown import show_host
+
+    return show_host(found.host, certainty)
+
+
+def _served(plan: Plan, found: Boot, mix: "Contexts") -> MixShown:
     """As many requests as the pools hold, by them and at the ends of what they may be."""
 
     def of(sizes: PoolSizes, contexts: Contexts = mix) -> Served:

@@ -5,7 +5,7 @@ from math import isfinite
 
 from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.host_page import host_section
-from glm_kvplan.engines.sglang.answers.map_shown import map_stack
+from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.engines.sglang.answers.solve_answer import MixShown, SolveAnswer
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price

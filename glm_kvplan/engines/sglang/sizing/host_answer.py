@@ -1,13 +1,11 @@
 """HiCache for one plan: its host pools at given device sizes, whether a host holds them, and what they are worth."""
 
-from math import isfinite
 from typing import NamedTuple
 
 from glm_kvplan.bisection import largest_unbounded
 from glm_kvplan.engines.sglang.components import locations, pool_units
 from glm_kvplan.engines.sglang.components.component import Location
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
@@ -16,9 +14,6 @@ from glm_kvplan.engines.sglang.sizing.host_fit import HostFit, bytes_by_host, ho
 from glm_kvplan.engines.sglang.sizing.host_hazards import Hazard, host_hazards
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
 from glm_kvplan.engines.sglang.sizing.server import Server
-from glm_kvplan.engines.sglang.sizing.solver import LARGEST_GIB
-from glm_kvplan.errors import InputError
-from glm_kvplan.units import GIB
 from glm_kvplan.workload import DEFAULT_CONTEXT
 from glm_kvplan.workload import UNKNOWN_HOST as UNKNOWN_HOST
 from glm_kvplan.workload import HostGiven as HostGiven
@@ -118,20 +113,6 @@ def level(server: Server, answer: HostAnswer) -> Level | None:
     if best is None or best.coverage.usable_prefixes <= answer.coverage.usable_prefixes:
         return None
     return best
-
-
-def host_given(
-    deployment: Deployment, *, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None
-) -> HostGiven:
-    """The user's words as bytes. Raises InputError for memory that cannot be, or that nothing would use."""
-    found: list[int | None] = []
-    for name, gib in (("--host-gib", host_gib), ("--pod-gib", pod_gib)):
-        if gib is not None and not (isfinite(gib) and 0 < gib <= LARGEST_GIB):
-            raise InputError(f"{name} {gib:g}: give the GiB of one host, more than 0")
-        if gib is not None and not deployment.enable_hierarchical_cache:
-            raise InputError(f"{name} is checked against HiCache's host pools; add --enable-hierarchical-cache")
-        found.append(None if gib is None else int(gib * GIB))
-    return HostGiven(found[0], found[1], prefix_tokens)
 
 
 def host_answer(plan: Plan, sizes: PoolSizes, given: HostGiven) -> HostAnswer | None:

@@ -1,9 +1,11 @@
 """The price list: what one more unit of each knob costs or buys, by solving twice."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from glm_kvplan.engines.sglang.moves import MOVES, Turn
 from glm_kvplan.engines.sglang.sizing.server import Server
+
+if TYPE_CHECKING:
+    from glm_kvplan.engines.sglang.moves import Turn
 
 
 class Price(NamedTuple):
@@ -29,12 +31,14 @@ def prices(server: Server) -> list[Price]:
     """
     if server.failed is not None:
         raise server.refusal()
+    from glm_kvplan.engines.sglang.moves import MOVES  # most answers have no prices
+
     turns = ((move, move.unit(server)) for move in MOVES)
     priced = (_price(server, turn.name or move.name, turn) for move, turn in turns if turn is not None)
     return [price for price in priced if price is not None]
 
 
-def _price(server: Server, name: str, turn: Turn) -> Price | None:
+def _price(server: Server, name: str, turn: "Turn") -> Price | None:
     other = server.tried(**turn.flags)
     if other is None:
         return None

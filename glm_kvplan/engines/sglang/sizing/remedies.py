@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.moves import MOVES, Wish, lacking_to_start, nearest, typed
 from glm_kvplan.engines.sglang.sizing.server import Server
 
 ANEW = " (its memory estimated)"
@@ -25,6 +24,8 @@ def remedies(server: Server) -> list[Remedy]:
     """
     if server.starts:
         return []
+    from glm_kvplan.engines.sglang.moves import MOVES, Wish, lacking_to_start, nearest, typed  # most servers start
+
     found = []
     for move in MOVES:
         turned = nearest(server, move, Wish(), lacking_to_start)

@@ -6,6 +6,7 @@ other flags: everything is resolved anew and sized again.
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from glm_kvplan.bisection import least
 from glm_kvplan.engines.sglang.components import allocated_bytes
@@ -14,7 +15,6 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
-from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, stage_plans
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, stage_costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, size_stages, tightest
 from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
@@ -27,6 +27,9 @@ from glm_kvplan.memory.placement import Placement
 from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB
+
+if TYPE_CHECKING:
+    from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan
 
 MOST_MIB = 1 << 21  # 2 TiB
 
@@ -138,13 +141,15 @@ class Server:
         return refusal(self.failed, 0 if missing is None else int(missing * GIB))
 
     @cached_property
-    def host_plans(self) -> tuple[HostPlan, ...]:
+    def host_plans(self) -> "tuple[HostPlan, ...]":
         """HiCache's pools of each stage's rank, whatever the host has; empty where it is off.
 
         Raises RefusedError for a host layout the engine refuses.
         """
         if not self.deployment.enable_hierarchical_cache:
             return ()
+        from glm_kvplan.engines.sglang.sizing.host_sizes import stage_plans
+
         return stage_plans(self.ranks, self.sizes)
 
     @cached_property

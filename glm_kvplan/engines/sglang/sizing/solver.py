@@ -11,12 +11,11 @@ from glm_kvplan.engines.sglang.rank import Rank, Resolved
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
 from glm_kvplan.errors import InputError
-from glm_kvplan.units import GIB
+from glm_kvplan.units import GIB, LARGEST_GIB
 
 # The engine's estimate of running requests where the user gives none, and its bounds.
 REQUESTS_PER_CONTEXT = 512
 LEAST_REQUESTS, MOST_REQUESTS = 2048, 4096
-LARGEST_GIB = float(1 << 30)
 
 
 class Solution(NamedTuple):

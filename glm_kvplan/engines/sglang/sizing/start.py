@@ -1,13 +1,12 @@
 """One start of the engine, foretold: its memory, what it sizes, what binds, and whether it can then serve."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits, limits
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.engines.sglang.sizing.headroom import Headroom, headroom
-from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostAnswer, HostGiven, host_answer, level
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, memory_map
 from glm_kvplan.engines.sglang.sizing.remedies import Remedy, remedies
 from glm_kvplan.engines.sglang.sizing.server import Server
@@ -16,6 +15,10 @@ from glm_kvplan.engines.sglang.sizing.transients import Transients
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import WeightEstimate
+from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
+
+if TYPE_CHECKING:
+    from glm_kvplan.engines.sglang.sizing.host_answer import HostAnswer
 
 
 class Boot(NamedTuple):
@@ -35,7 +38,7 @@ class Boot(NamedTuple):
     failure: SizingError | None
     remedies: tuple[Remedy, ...]
     span: tuple[PoolSizes | None, PoolSizes | None]  # sizes at the ends of the memory's error; None: refused there
-    host: HostAnswer | None = None  # HiCache's pools in host memory, where it is on and the engine starts
+    host: "HostAnswer | None" = None  # HiCache's pools in host memory, where it is on and the engine starts
 
     @property
     def weight_notes(self) -> tuple[str, ...]:
@@ -66,9 +69,7 @@ def boot(
         return Boot(
             budget, server.weights, stages, server.solutions, failed, None, None, None, None, failure, found, span
         )
-    host = host_answer(plan, server.sizes, host_given)
-    if host is not None:
-        host = host._replace(balance=None, level=level(server, host))
+    host = _host(server, host_given) if plan.deployment.enable_hierarchical_cache else None
     fullest = server.stage
     staging = 0 if host is None else host.plans[fullest].staging_bytes
     drawn = memory_map(server.ranks[fullest], server.sizes, budget, staging)
@@ -88,6 +89,14 @@ def boot(
         span,
         host,
     )
+
+
+def _host(server: Server, given: HostGiven) -> "HostAnswer | None":
+    """HiCache's host pools; nothing of them is loaded where there are none."""
+    from glm_kvplan.engines.sglang.sizing.host_answer import host_answer, level
+
+    host = host_answer(server.plan, server.sizes, given)
+    return None if host is None else host._replace(balance=None, level=level(server, host))
 
 
 def _span(server: Server) -> tuple[PoolSizes | None, PoolSizes | None]:
