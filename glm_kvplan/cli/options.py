@@ -10,10 +10,9 @@ import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
-from glm_kvplan.engines.engine import NAMES, Given, assumed_engine, check_answers, engine_named, find_release
+from glm_kvplan.engines.engine import NAMES, Given, assumed_engine, check_answers, engine_named
 from glm_kvplan.engines.engine import Engine as EngineAnswers
-from glm_kvplan.engines.planner import Launch as Launched
-from glm_kvplan.engines.planner import given
+from glm_kvplan.engines.planner import Launchable, given
 from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.memory.gpu import known_gpus
 
@@ -149,7 +148,7 @@ def given_of(ctx: typer.Context) -> Given:
     asked = _SOURCES.of(ctx)
     found = given(
         _FLAGS.of(ctx),
-        launch=read_launch(ctx.obj["launch"], asked.launch, asked.engine),
+        launch=launch_given(ctx.obj["launch"], asked.launch),
         model=asked.model,
         revision=asked.revision,
         gpu=asked.gpu,
@@ -160,14 +159,15 @@ def given_of(ctx: typer.Context) -> Given:
     return found
 
 
-def read_launch(words: list[str] | None, path: str | None, engine: str | None = None) -> Launched | None:
-    """The launch command after `--`, as it stands there, or the one in `--launch FILE`, read. Raises InputError."""
+def launch_given(words: list[str] | None, path: str | None) -> Launchable | None:
+    """The launch command after `--`, as it stands there, or what `--launch FILE` holds. Raises InputError."""
     if words is not None and path is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
     if path is not None:
+        from glm_kvplan.engines.servers import SERVERS
         from glm_kvplan.launch.launch_file import read_launch_file
 
-        return read_launch_file(path, find_release(engine).base_release)
+        return read_launch_file(path, SERVERS)
     # one word is the whole command in quotes: text for the reader to split
     return words[0] if words is not None and len(words) == 1 else words
 

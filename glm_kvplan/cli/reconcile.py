@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.answering import print_answer
-from glm_kvplan.cli.options import Json, Launch, Model, Revision, read_launch
-from glm_kvplan.engines.engine import find_release
-from glm_kvplan.engines.planner import read_command
+from glm_kvplan.cli.options import Json, Launch, Model, Revision, launch_given
+from glm_kvplan.engines.planner import read_launch
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Given
 from glm_kvplan.errors import InputError
@@ -81,8 +80,8 @@ def reconcile(
     number = len(boots) if boot is None else boot
     if number > len(boots):
         raise InputError(f"--boot {number}: the log holds {len(boots)}")
-    asked = read_launch(context.obj["launch"], launch, engine)
-    command = None if asked is None else read_command(asked, find_release(engine))
+    asked = launch_given(context.obj["launch"], launch)
+    command = None if asked is None else read_launch(asked, engine).command
     given = Given(engine=engine, gpu=gpu, model=model, revision=revision, draft_config=draft_config)
     if command is not None:
         given = given._replace(flags=command.flags, environment=command.environment)

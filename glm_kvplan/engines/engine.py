@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.expectations import Expectations, Held
     from glm_kvplan.engines.measures import Started
+    from glm_kvplan.launch.launch import Launch
     from glm_kvplan.memory.given import MemoryGiven
     from glm_kvplan.memory.gpu import Gpu
     from glm_kvplan.model.geometry import Geometry
@@ -162,8 +163,8 @@ class Engine(Protocol):
     def read_flag(self, flag: Flag, text: str) -> object:
         """The value that `text` spells, as the engine's own parser reads it (of `ints` one). Raises InputError."""
 
-    def read(self, launch: Sequence[str] | str, release: Release) -> Any:
-        """A launch command's words or text, its own config file included. Raises InputError."""
+    def read(self, launch: "Launch", release: Release, within: Path | None = None) -> Any:
+        """One launch's words, its own config file included (which must lie in `within`). Raises InputError."""
 
     def resolve(self, given: "Given") -> Any:
         """The plan that `given` becomes. Raises InputError, RefusedError."""

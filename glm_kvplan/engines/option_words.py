@@ -186,6 +186,19 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
     options.positions[flag.name] = word.place
 
 
+def laid_over(above: Options, below: Options) -> Options:
+    """Both together: what stands above wins."""
+    return Options(
+        {**below.flags, **above.flags},
+        {**below.checked, **above.checked},
+        {**below.other, **above.other},
+        below.ignored + above.ignored,
+        [*below.unknown, *above.unknown],
+        {**below.positions, **above.positions},
+        [*below.repeated, *above.repeated],
+    )
+
+
 def warnings_of(options: Options, table: OptionTable) -> list[str]:
     """A line for each flag given twice, one for all unknown flags, one for memory that is not planned here."""
     lines = list(options.repeated)

@@ -1,21 +1,27 @@
 """The front of the pipe: a model, a GPU, an engine and launch flags become one resolved deployment."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.engines.engine import Command, Given, Plan, Release, engine_named, find_release
+from glm_kvplan.launch.launch import Found
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import load_model
 from glm_kvplan.reading.secret_words import without_userinfo
 
+if TYPE_CHECKING:
+    from glm_kvplan.engines.launches import OneLaunch
+
 ASSUMED_GPU = "h200"
-Launch = Sequence[str] | str | Command
+Launchable = Sequence[str] | str | Found  # words that a shell has split, a text, what was found in one
 
 
 def plan(
     flags: Mapping[str, object] | None = None,
     *,
-    launch: Launch | None = None,
+    launch: Launchable | Command | None = None,
+    container: str | None = None,
     model: str | None = None,
     revision: str | None = None,
     gpu: str | Gpu | None = None,
@@ -27,7 +33,14 @@ def plan(
     Raises InputError for what cannot be read and RefusedError for what the engine would refuse to start.
     """
     found: Plan = given(
-        flags, launch=launch, model=model, revision=revision, gpu=gpu, engine=engine, environment=environment
+        flags,
+        launch=launch,
+        container=container,
+        model=model,
+        revision=revision,
+        gpu=gpu,
+        engine=engine,
+        environment=environment,
     ).plan()
     return found
 
@@ -35,7 +48,8 @@ def plan(
 def given(
     flags: Mapping[str, object] | None = None,
     *,
-    launch: Launch | None = None,
+    launch: Launchable | Command | None = None,
+    container: str | None = None,
     model: str | None = None,
     revision: str | None = None,
     gpu: str | Gpu | None = None,
@@ -45,18 +59,24 @@ def given(
     """Read a deployment without resolving it.
 
     `flags` are the engine's flags by their argument names (`tp_size=8`); `launch` is a launch command, as text or
-    as words, whose flags count where `flags` has none. `gpu` is a card, a name, NAME:MIB or "local"; without one an
-    H200 is assumed. `engine` is a release ("0.5.23", "vllm-0.33.0"), "installed", a profile file or a profile; without
-    one the engine's assumed release. Raises InputError.
+    as words, whose flags count where `flags` has none; `container` names one where it holds several. `gpu` is a card, a
+    name, NAME:MIB or "local"; without one an H200 is assumed. `engine` is a release ("0.5.23", "vllm-0.33.0"),
+    "installed", a profile file or a profile; without one the engine's assumed release. Raises InputError.
     """
-    release = _release(engine, launch) if engine is None or isinstance(engine, str) else engine
     all_flags: dict[str, object] = {}
     switches: dict[str, str] = {}
     checked: Mapping[str, object] = {}
     notes: list[str] = []
     served = served_revision = None
-    if launch is not None:
-        command = read_command(launch, release)
+    command: Command | None = None
+    if isinstance(launch, str | Sequence):
+        one = read_launch(launch, engine, container)
+        command, release = one.command, one.release
+        notes.extend(one.notes)
+    else:
+        command = launch
+        release = find_release(engine) if engine is None or isinstance(engine, str) else engine
+    if command is not None:
         all_flags.update(command.flags)
         checked = command.checked
         switches.update(command.environment)
@@ -79,20 +99,19 @@ def given(
     return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked)
 
 
-def read_command(launch: Launch, release: Release) -> Command:
-    """The launch command, read by its engine where it is still text or words. Raises InputError."""
-    if not isinstance(launch, str | Sequence):
-        return launch
-    command: Command = release.engine.read(launch, release)
-    return command
+def read_launch(
+    launch: Launchable, engine: str | Release | None, container: str | None = None, within: Path | None = None
+) -> "OneLaunch":
+    """The launch that is planned, read under the release that `engine` means; --config files lie in `within`.
 
-
-def _release(name: str | None, launch: Launch | None) -> Release:
-    """The release that `name` means, of the engine that the launch command starts where that says it."""
-    if not isinstance(launch, str | Sequence):
-        return find_release(name)
+    Raises InputError.
+    """
     # the reader is a third of the start-up time, and most questions come without a launch command
-    from glm_kvplan.engines.launches import launched_engine
+    from glm_kvplan.engines.launches import read_one
 
-    told = launched_engine(launch)
-    return find_release(name, None if told is None else engine_named(told))
+    def release(told: str | None) -> Release:
+        if engine is not None and not isinstance(engine, str):
+            return engine
+        return find_release(engine, None if told is None else engine_named(told))
+
+    return read_one(launch, release, container, within)

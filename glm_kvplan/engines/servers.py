@@ -1,6 +1,6 @@
 """How the engines' servers are started: what tells one launch command from another."""
 
-from glm_kvplan.launch.server_commands import Server
+from glm_kvplan.launch.launch import Server
 
 SERVERS = (
     Server(
@@ -8,6 +8,12 @@ SERVERS = (
         "sglang",
         ("sglang.launch_server", "dynamo.sglang", "sglang_router.launch_server"),
         ("sglang/launch_server.py",),
+        flags=(
+            *("--model-path", "--tp-size", "--tp", "--dp-size", "--mem-fraction-static", "--context-length"),
+            *("--max-running-requests", "--chunked-prefill-size", "--disable-radix-cache", "--mamba-ssm-dtype"),
+            *("--max-total-tokens", "--enable-dp-attention", "--disaggregation-mode", "--enable-hierarchical-cache"),
+            *("--tensor-parallel-size", "--kv-cache-dtype"),
+        ),
     ),
     Server(
         "vllm",
@@ -15,5 +21,11 @@ SERVERS = (
         ("vllm.entrypoints.openai.api_server", "dynamo.vllm"),
         ("vllm/entrypoints/openai/api_server.py",),
         ("vllm/vllm-openai",),
+        flags=(
+            *("--max-model-len", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens"),
+            *("--enable-expert-parallel", "--enable-prefix-caching", "--no-enable-prefix-caching", "--block-size"),
+            *("--speculative-config", "--kv-transfer-config", "--mamba-ssm-cache-dtype", "--kv-cache-memory-bytes"),
+            *("--tensor-parallel-size", "--kv-cache-dtype"),
+        ),
     ),
 )

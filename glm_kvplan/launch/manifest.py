@@ -1,17 +1,15 @@
-"""Launch commands in Kubernetes manifests: the container whose command and args start the engine."""
+"""Launches in Kubernetes manifests: every container whose command and args start a server."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from glm_kvplan.engines.sglang.environment import ENVIRONMENT
-from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
-from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.launch_file import with_config_file
-from glm_kvplan.launch.server_commands import SHELL_OPTION
+from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.values import mark_of, text_of
+from glm_kvplan.launch.launch import Container, Found, Launch, Server
+from glm_kvplan.launch.server_commands import launches_of_words
+from glm_kvplan.launch.words import Mark, Piece, Word
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
 
@@ -23,22 +21,17 @@ _FACTOR = {
     **{"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15},
     **{"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50},
 }
-_GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
+_GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu")  # Dynamo's resources say `gpu` alone
+_PRODUCT = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
-    """A container that starts the engine. `names` are its own name and those of the objects around it."""
+class _Above(NamedTuple):
+    """What the objects around a container say of it."""
 
-    names: tuple[str, ...]
-    words: tuple[str, ...]
-    environment: Mapping[str, str]
-    memory_bytes: int | None  # its memory limit
-    gpus: int | None  # of its limits
-
-    @property
-    def label(self) -> str:
-        return "/".join(self.names) or "unnamed"
+    names: tuple[str, ...] = ()
+    gpu: str = ""
+    limits: Mapping[str, Any] = {}
+    environment: tuple[Any, ...] = ()  # lists of env entries
 
 
 def is_manifest(text: str) -> bool:
@@ -46,38 +39,33 @@ def is_manifest(text: str) -> bool:
     return bool(re.search(r"(?m)^apiVersion:\s*\S", text) and re.search(r"(?m)^kind:\s*\S", text))
 
 
-def read_manifest(
-    text: str, name: str, container: str | None = None, release: str = BASELINE, within: Path | None = None
-) -> tuple[LaunchCommand, Container]:
-    """The launch of the one container that starts the engine, or of the one called `container` (any of its names).
+def read_manifest(text: str, name: str, servers: Sequence[Server], around: Surroundings) -> Found:
+    """The launches of the containers that start a server.
 
     References `$(NAME)` and, in shell scripts, `$NAME` to variables of the container's env are replaced. Raises
-    InputError for text that is no YAML, for no such container or several, and what read_launch_command raises it for.
+    InputError for text that is no YAML and for no such container.
     """
-    found = [one for document in _documents(text, name) for one in _containers(document) if _starts_engine(one)]
-    if container is not None:
-        chosen = [one for one in found if container in one.names or container == one.label]
-    else:
-        chosen = found
-    labels = ", ".join(one.label for one in found[:8])
+    documents = read_documents(text, name)
+    found: list[Launch] = []
+    notes: list[str] = []
+    wrong: list[InputError] = []
+    for document in documents:
+        for node, above in _containers(document):
+            try:
+                one = _launches(node, above, name, servers, around)
+            except InputError as error:
+                wrong.append(error)
+                continue
+            found += one.launches
+            notes += one.notes
     if not found:
-        raise InputError(f"{name}: no container's command or args launch the engine (sglang)")
-    if not chosen:
-        raise InputError(f"{name}: no container {container!r} launches the engine; those that do: {labels}")
-    if len(chosen) > 1:
-        raise InputError(
-            f"{name}: {len(chosen)} containers launch the engine ({labels}); a deployment file names one as container"
-        )
-    one = chosen[0]
-    try:
-        command = with_config_file(read_launch_command(_launch_words(one), release), release, within)
-    except InputError as error:
-        raise InputError(f"{name}: container {one.label}: {error}") from None
-    switches = {key: one.environment[key] for key in ENVIRONMENT if key in one.environment}
-    return replace(command, environment={**switches, **command.environment}), one
+        programs = " or ".join(server.program for server in servers)
+        raise wrong[0] if wrong else InputError(f"{name}: no container's command or args start {programs}")
+    return Found(found, tuple(notes), name)
 
 
-def _documents(text: str, name: str) -> list[Any]:
+def read_documents(text: str, name: str) -> list[Any]:
+    """The data of every document. Raises InputError for no YAML."""
     try:
         return [document.data for document in read_yaml(text) if document.data is not None]
     except UnreadableError as error:
@@ -86,71 +74,155 @@ def _documents(text: str, name: str) -> list[Any]:
         raise InputError(f"{name}{place}: not YAML: {error.unquoted}{templated}") from None
 
 
-def _containers(document: Any) -> Iterator[Container]:
-    """Every mapping with a command or args, with the names met on the way to it."""
-    waiting: list[tuple[Any, tuple[str, ...], int]] = [(document, (), 0)]
+def _containers(document: Any) -> Iterator[tuple[dict[str, Any], _Above]]:
+    """Every mapping with a command or args, with what was met on the way to it."""
+    waiting: list[tuple[Any, _Above, int]] = [(document, _Above(), 0)]
     seen = 0
     while waiting:
-        node, names, depth = waiting.pop()
+        node, above, depth = waiting.pop()
         seen += 1
         if depth > _DEEPEST or seen > _MOST_NODES:
             raise InputError("the manifest is nested too deeply or too large")
         if isinstance(node, list):
-            waiting += [(item, names, depth + 1) for item in reversed(node)]
+            waiting += [(item, above, depth + 1) for item in reversed(node)]
         if not isinstance(node, dict):
             continue
-        metadata = node.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else node.get("name")
-        inside = (*names, name) if isinstance(name, str) else names
+        above = _inside(node, above)
         if isinstance(node.get("command"), list) or isinstance(node.get("args"), list):
-            yield _container(node, inside)
+            yield node, above
             continue
         for key, value in reversed(node.items()):
             named = isinstance(value, dict) and "extraPodSpec" in value  # Dynamo keys its services by name
-            waiting.append((value, (*inside, str(key)) if named else inside, depth + 1))
+            inner = above._replace(names=(*above.names, str(key))) if named else above
+            waiting.append((value, inner, depth + 1))
 
 
-def _container(node: dict[str, Any], names: tuple[str, ...]) -> Container:
-    environment: dict[str, str] = {}
-    entries = node.get("env")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("name"), str) and "value" in entry:
-            environment[entry["name"]] = _expand(str(entry["value"]), environment)
-    given = [value for key in ("command", "args") if isinstance(value := node.get(key), list)]
-    words = [_expand(str(word), environment) for value in given for word in value]
+def _inside(node: dict[str, Any], above: _Above) -> _Above:
+    """What holds inside an object."""
+    metadata = node.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else node.get("name")
+    limits = _limits(node)
+    environment = [value for key in ("envs", "env") if isinstance(value := node.get(key), list)]
+    return _Above(
+        (*above.names, name) if isinstance(name, str) else above.names,
+        _product(node) or above.gpu,
+        limits or above.limits,
+        (*above.environment, *environment),
+    )
+
+
+def _limits(node: dict[str, Any]) -> Mapping[str, Any]:
     resources = node.get("resources")
-    limits = resources.get("limits") if isinstance(resources, dict) else None
-    limits = limits if isinstance(limits, dict) else {}
-    gpus = next((limits[key] for key in _GPU_RESOURCES if key in limits), None)
-    counted = int(str(gpus)) if re.fullmatch(r"[0-9]{1,5}", str(gpus)) else None
-    return Container(names, tuple(words), environment, _bytes(limits.get("memory")), counted)
+    for key in ("limits", "requests"):
+        limits = resources.get(key) if isinstance(resources, dict) else None
+        if isinstance(limits, dict):
+            return limits
+    return {}
 
 
-def _expand(text: str, environment: Mapping[str, str]) -> str:
-    """Kubernetes' own references: $(NAME), with $$ for a plain $; an unknown one stays as it is."""
-    return _REFERENCE.sub(lambda m: "$" if m[1] is None else environment.get(m[1], m[0]), text)
+def _product(node: dict[str, Any]) -> str:
+    """The one card that a pod's nodes must have, "" where it does not say one."""
+    selector = node.get("nodeSelector")
+    if isinstance(selector, dict):
+        return next((str(selector[key]) for key in _PRODUCT if key in selector), "")
+    found: Any = node.get("affinity")
+    for key in ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"):
+        found = found.get(key) if isinstance(found, dict) else None
+    terms = [term for term in found if isinstance(term, dict)] if isinstance(found, list) else []
+    rows = [row for term in terms for row in term.get("matchExpressions") or () if isinstance(row, dict)]
+    cards = {
+        str(value)
+        for row in rows
+        if row.get("key") in _PRODUCT and row.get("operator") == "In" and isinstance(row.get("values"), list)
+        for value in row["values"]
+    }
+    return cards.pop() if len(cards) == 1 else ""
+
+
+def _launches(node: dict[str, Any], above: _Above, name: str, servers: Sequence[Server], around: Surroundings) -> Found:
+    gpus = next((above.limits[key] for key in _GPU_RESOURCES if key in above.limits), None)
+    container = Container(
+        above.names,
+        str(node.get("image") or ""),
+        above.gpu,
+        int(str(gpus)) if re.fullmatch(r"[0-9]{1,5}", str(gpus)) else None,
+        _bytes(above.limits.get("memory")),
+    )
+    environment = _environment(above.environment, around)
+    given = [value for key in ("command", "args") if isinstance(value := node.get(key), list)]
+    words = [
+        _word(str(word), at, environment, around)
+        for at, word in enumerate((word for value in given for word in value), 1)
+    ]
+    return container_launches(words, environment, container, f"{name}: container {container.label}", servers, around)
+
+
+def container_launches(
+    words: Sequence[Word],
+    environment: Mapping[str, Word],
+    container: Container,
+    within: str,
+    servers: Sequence[Server],
+    around: Surroundings,
+) -> Found:
+    """The launches of a container's words; none where they start something else. Raises InputError.
+
+    Words of an image that starts a server by itself are that server's; flags alone that only one has, too.
+    """
+    if not words:
+        return Found(())
+    own = next((server for server in servers if server.starts_in(container.image)), None)
+    told = own or (flags_of(words, servers) if words[0].text.startswith("--") else None)
+    try:
+        if told is not None and not any(told.named_in(word.text) for word in words[:3]):
+            launches: Sequence[Launch] = [Launch(tuple(words), told is own, environment, told.engine)]
+            notes: tuple[str, ...] = ()
+        elif any(server.named_in(word.text) for server in servers for word in words):
+            found = launches_of_words(tuple(words), servers, environment, around)
+            launches, notes = found.launches, found.notes
+        else:
+            return Found(())
+    except InputError as error:
+        raise InputError(f"{within}: {error}") from None
+    return Found([one._replace(container=container, within=within) for one in launches], notes)
+
+
+def flags_of(words: Sequence[Word], servers: Sequence[Server]) -> Server | None:
+    """The server whose flags these words are; None where no flag of theirs tells."""
+    given = {word.text.partition("=")[0].replace("_", "-") for word in words}
+    known = [len(given.intersection(server.flags)) for server in servers]
+    most = max(known)
+    return servers[known.index(most)] if most and known.count(most) == 1 else None
+
+
+def _environment(lists: Sequence[Any], around: Surroundings) -> dict[str, Word]:
+    found: dict[str, Word] = {}
+    for entry in (entry for entries in lists for entry in entries):
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str) and "value" in entry:
+            found[entry["name"]] = _word(str(entry["value"]), 0, found, around)
+    return found
+
+
+def _word(text: str, at: int, environment: Mapping[str, Word], around: Surroundings) -> Word:
+    """Kubernetes' own references: $(NAME), with $$ for a plain $; a variable of no known value leaves a mark."""
+    pieces: list[Piece] = []
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        pieces.append(Piece(text[end : match.start()]))
+        end = match.end()
+        known = environment.get(match[1]) if match[1] else None
+        if match[1] is None:
+            pieces.append(Piece("$"))
+        elif known is not None:
+            pieces.append(Piece(known.text, known.mark))
+        elif match[1] in around.given:
+            pieces.append(Piece(around.given[match[1]]))
+        else:
+            pieces.append(Piece(match[0], Mark(f"${match[1]}")))
+    pieces.append(Piece(text[end:]))
+    return Word(text_of(pieces), f"word {at}" if at else "env", mark_of(pieces))
 
 
 def _bytes(quantity: Any) -> int | None:
     match = _QUANTITY.fullmatch(str(quantity))
     return int(float(match[1]) * _FACTOR[match[2] or ""]) if match else None
-
-
-def _starts_engine(container: Container) -> bool:
-    return any("sglang" in word for word in container.words) or (
-        bool(container.words) and container.words[0].startswith("--") and "--model-path" in " ".join(container.words)
-    )
-
-
-def _launch_words(container: Container) -> list[str]:
-    """The words with the container's variables defined in front of a `sh -c` script, in its first line."""
-    words = list(container.words)
-    for at in range(1, len(words)):
-        if SHELL_OPTION.fullmatch(words[at - 1]) and not words[at].startswith("#"):
-            defined = " ".join(f"export {key}={_quoted(value)};" for key, value in container.environment.items())
-            words[at] = f"{defined} {words[at].lstrip()}" if defined else words[at]
-    return words
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("'", "'\\''") + "'"

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.builtin_commands import nested
 from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
 from glm_kvplan.launch.bash.values import Scalar, scalar_of
-from glm_kvplan.launch.words import Mark, Piece, Word, printable, split_assignment
+from glm_kvplan.launch.launch import Found, Launch, Server
+from glm_kvplan.launch.words import Piece, Word, printable, split_assignment
 
 _OTHER_MODULES = ("tensorrt_llm", "lmdeploy", "mlc_llm", "mlx_lm", "llama_cpp", "dynamo.trtllm")
 _OTHER_PROGRAMS = (
@@ -27,53 +27,33 @@ SHELL_OPTION = re.compile(r"-[a-z]*c")  # of bash -c, sh -lc: the next word is a
 _DEEPEST = 4
 
 
-class Server(NamedTuple):
-    """How one engine's server is started: `PROGRAM serve`, a Python module, a script, or a container's own start."""
-
-    engine: str
-    program: str
-    modules: tuple[str, ...]
-    scripts: tuple[str, ...] = ()  # endings of a path
-    images: tuple[str, ...] = ()  # container images that start it: what follows are its words
-
-    def named_in(self, text: str) -> bool:
-        """Whether a word may be part of a start of it."""
-        return self.program in text
-
-
-class Launch(NamedTuple):
-    """An engine's own words of one launch, and the environment it sees as far as the text says."""
-
-    words: tuple[Word, ...]
-    serve: bool  # `PROGRAM serve`: a first plain word is the model
-    environment: Mapping[str, Word]
-    engine: str = ""  # "" where the words are flags alone
-    deciding: Mark | None = None  # what decides whether it starts at all
-
-
-def launches_of_text(
-    text: str, servers: Sequence[Server], around: Surroundings | None = None
-) -> tuple[list[Launch], list[str]]:
-    """The launches in a script's text, and notes: flags that a broken continuation cut off, files not read."""
+def launches_of_text(text: str, servers: Sequence[Server], around: Surroundings | None = None) -> Found:
+    """The launches in a script's text; the notes name flags that a broken continuation cut off, and files not read."""
     finder = _Finder(servers)
     finder.text(text, around)
+    notes = tuple(finder.notes)
     if not finder.launches:
         if finder.count == 1 and finder.first and finder.first[0].text.startswith("--"):
-            return [Launch(finder.first, False, finder.environment)], finder.notes
+            return Found([Launch(finder.first, False, finder.environment)], notes)
         if finder.other is not None:
             raise finder.other
-    return finder.launches, finder.notes
+    return Found(finder.launches, notes)
 
 
-def launches_of_words(words: tuple[Word, ...], servers: Sequence[Server]) -> list[Launch]:
+def launches_of_words(
+    words: tuple[Word, ...],
+    servers: Sequence[Server],
+    environment: Mapping[str, Word] | None = None,
+    around: Surroundings | None = None,
+) -> Found:
     """The launches in words that a shell has already split; an engine's flags alone are one."""
     if words[0].text.startswith("--"):
-        return [Launch(words, False, {})]
+        return Found([Launch(words, False, environment or {})])
     finder = _Finder(servers)
-    finder.words(words, {})
+    finder.words(words, environment or {}, around=around)
     if finder.other is not None and not finder.launches:
         raise finder.other
-    return finder.launches
+    return Found(finder.launches, tuple(finder.notes))
 
 
 class _Finder:
@@ -89,7 +69,6 @@ class _Finder:
         self.other: InputError | None = None
 
     def text(self, text: str, around: Surroundings | None, given: Mapping[int, Piece] | None = None) -> None:
-
         shell = Interpreter(around or Surroundings(), self.command)
         shell.run(text.replace("\r\n", "\n"), given)
         self.notes = list(dict.fromkeys((*self.notes, *shell.notes)))
@@ -166,7 +145,6 @@ class _Finder:
         arguments: tuple[Scalar, ...] = (),
     ) -> None:
         """A script that a command is given, as a word or on its standard input."""
-
         if self.depth >= _DEEPEST:
             return
         environment = {name: scalar_of(word) for name, word in _environment(before, outer).items()}
@@ -184,7 +162,7 @@ class _Finder:
             return
         for at, word in enumerate(words):
             for server in self.servers:
-                if _image(word.text).endswith(server.images or ("\0",)):
+                if server.starts_in(word.text):
                     self.found(words, at, at + 1, server, True, outer)
                     return
 
@@ -203,12 +181,6 @@ class _Finder:
             self.other = self.other or InputError(
                 f"{word.place}: {printable(named)} is another engine; {planned} are planned here"
             )
-
-
-def _image(text: str) -> str:
-    """A container image without its tag and digest: "some/server" of "some/server:v1.2@sha256:..."."""
-    place, slash, last = text.partition("@")[0].rpartition("/")
-    return place + slash + last.partition(":")[0]
 
 
 def _base(word: Word) -> str:

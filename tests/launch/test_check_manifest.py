@@ -4,8 +4,13 @@ import textwrap
 
 import pytest
 
+from glm_kvplan.engines.engine import Command
+from glm_kvplan.engines.planner import read_launch
+from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.manifest import is_manifest, read_manifest
+from glm_kvplan.launch.forms import launches_in
+from glm_kvplan.launch.launch import Container
+from glm_kvplan.launch.manifest import is_manifest
 
 POD = """\
 apiVersion: v1
@@ -24,6 +29,14 @@ spec:
       resources:
         limits: {nvidia.com/gpu: "4", memory: 256Gi}
 """
+
+
+def read_manifest(text: str, name: str, container: str | None = None) -> tuple[Command, Container]:
+    one = read_launch(launches_in(text, SERVERS, name=name), None, container)
+    assert one.container is not None
+    return one.command, one.container
+
+
 SHAPES = {
     "words": """
         command: [python3, -m, sglang.launch_server]

@@ -1,5 +1,7 @@
 """The engine's own rules for option words: spellings, releases, lists, repeats, unknown flags."""
 
+from pathlib import Path
+
 import pytest
 
 from glm_kvplan.engines.sglang.flags import FLAGS
@@ -111,8 +113,10 @@ def test_a_broken_continuation_is_told() -> None:
     assert "line 2: --mem-fraction-static starts a command of its own" in command.warnings[0]
 
 
-def test_config_is_named_not_read() -> None:
-    assert read_launch_command("sglang serve x --config run.yaml").config_file == "run.yaml"
+def test_config_is_read_for_the_spelling_that_the_engine_looks_for(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("tp-size: 4\n", encoding="utf-8")
+    assert read_launch_command(f"sglang serve x --config {file}").flags == {"tp_size": 4}
     command = read_launch_command("sglang serve x --config=run.yaml")
-    assert command.config_file is None
+    assert command.flags == {}
     assert "--config FILE with a blank" in command.warnings[0]

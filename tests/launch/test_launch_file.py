@@ -8,30 +8,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
+from glm_kvplan.engines.engine import Command
+from glm_kvplan.engines.launches import LaunchCommand
+from glm_kvplan.engines.planner import plan, read_launch
+from glm_kvplan.engines.servers import SERVERS
+from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.weight_format import weight_format
 from glm_kvplan.errors import InputError, KvplanError
-from glm_kvplan.launch.launch_file import read_launch_file, with_config_file
+from glm_kvplan.launch.launch_file import read_launch_file
 
 
 def _with_yaml(tmp_path: Path, yaml: str, flags: str = "", release: str = "0.5.21") -> LaunchCommand:
     path = tmp_path / "server.yaml"
     path.write_text(yaml, encoding="utf-8")
-    command = read_launch_command(["sglang", "serve", "x", *flags.split(), "--config", str(path)], release)
-    return with_config_file(command, release)
+    return read_launch_command(["sglang", "serve", "x", *flags.split(), "--config", str(path)], release)
+
+
+def _read_file(path: str | Path) -> Command:
+    return read_launch(read_launch_file(path, SERVERS), None).command
 
 
 def test_script_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "export SGLANG_MAMBA_CONV_DTYPE=float32\nsglang serve zai-org/GLM-5.3-Flash \\\n  --tp 4\n"
     path = tmp_path / "run.sh"
     path.write_text(script, encoding="utf-8")
-    command = read_launch_file(path)
+    command = _read_file(path)
     assert command.flags == {"tp_size": 4}
     assert command.environment == {"SGLANG_MAMBA_CONV_DTYPE": "float32"}
     assert command.positions == {"tp_size": "line 3"}
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(script.encode())))
-    assert read_launch_file("-") == command
+    assert _read_file("-") == command
 
 
 @pytest.mark.parametrize(
@@ -48,18 +54,17 @@ def test_unusable_script_files(tmp_path: Path, data: bytes, message: str) -> Non
     path = tmp_path / "run.sh"
     path.write_bytes(data)
     with pytest.raises(InputError, match=message):
-        read_launch_file(path)
+        _read_file(path)
 
 
 def test_missing_files(tmp_path: Path) -> None:
     for path in (tmp_path / "none.sh", tmp_path):
         with pytest.raises(InputError, match="cannot be read"):
-            read_launch_file(path)
+            _read_file(path)
     with pytest.raises(InputError, match="cannot be read"):
-        read_launch_file("a\0b")
-    command = read_launch_command(["sglang", "serve", "x", "--config", str(tmp_path / "none.yaml")])
+        _read_file("a\0b")
     with pytest.raises(InputError, match=r"--config .*none.yaml: cannot be read"):
-        with_config_file(command)
+        read_launch_command(["sglang", "serve", "x", "--config", str(tmp_path / "none.yaml")])
 
 
 def test_the_command_line_wins_over_the_yaml(tmp_path: Path) -> None:
@@ -72,7 +77,7 @@ def test_the_command_line_wins_over_the_yaml(tmp_path: Path) -> None:
     path = tmp_path / "server.yaml"
     path.write_text(yaml, encoding="utf-8")
     launch = ["python", "-m", "sglang.launch_server", "--config", str(path), "--tp", "4"]
-    command = with_config_file(read_launch_command(launch))
+    command = read_launch_command(launch)
     assert command.flags == {
         "tp_size": 4,
         "mem_fraction_static": 0.8,
@@ -121,15 +126,14 @@ def test_yaml_spellings(tmp_path: Path) -> None:
 def test_bad_yaml(tmp_path: Path, yaml: str, release: str, message: str) -> None:
     path = tmp_path / "server.yaml"
     path.write_text(yaml, encoding="utf-8")
-    command = read_launch_command(["python", "-m", "sglang.launch_server", "--config", str(path)], release)
     with pytest.raises(InputError, match=message) as caught:
-        with_config_file(command, release)
+        read_launch_command(["python", "-m", "sglang.launch_server", "--config", str(path)], release)
     assert "\n" not in str(caught.value)
 
 
 def test_the_engine_takes_yaml_names_only() -> None:
     with pytest.raises(InputError, match=r"a \.yaml or \.yml file only"):
-        with_config_file(read_launch_command("sglang serve x --config server.json"))
+        read_launch_command("sglang serve x --config server.json")
 
 
 @settings(max_examples=150, deadline=None)
@@ -137,9 +141,8 @@ def test_the_engine_takes_yaml_names_only() -> None:
 def test_any_yaml_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_text(text, encoding="utf-8", errors="replace")
-    command = read_launch_command(["sglang", "serve", "x", "--config", str(path)])
     try:
-        with_config_file(command)
+        read_launch_command(["sglang", "serve", "x", "--config", str(path)])
     except KvplanError as error:
         assert "\n" not in str(error)
 

@@ -2,20 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile
-from glm_kvplan.answers.check.positions import PlacedError
-from glm_kvplan.engines.launches import LARGEST_TEXT
-from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.sglang.launch_command import LaunchCommand, read_launch_command
+from glm_kvplan.engines.engine import Release, find_release
+from glm_kvplan.engines.launches import LaunchCommand
+from glm_kvplan.engines.planner import plan, read_launch
+from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.launch_file import ADVICE, with_config_file
-from glm_kvplan.launch.manifest import Container, is_manifest, read_manifest
+from glm_kvplan.launch.launch import Container
+from glm_kvplan.launch.launch_file import read_launch_file
 from glm_kvplan.launch.model_name import refuse_other_model
-from glm_kvplan.reading.guarded_file import read_text
 from glm_kvplan.reading.yaml_text import KeyPath
 
 
@@ -23,7 +21,7 @@ class FilePlan(NamedTuple):
     """The plan of a file, the launch command it came from, and the container where a manifest held it."""
 
     plan: Plan
-    command: LaunchCommand | None
+    command: Any
     container: Container | None
 
 
@@ -38,10 +36,10 @@ def plan_of(
     """
     release = engine if engine is not None else _beside(file, file.engine, ".toml")
     try:
-        base = load_profile(release).base_release
+        under = find_release(release)
     except InputError as error:
         raise file.error(str(error), "engine") from None
-    command, container = _launch(file, base, config_root or file.folder)
+    command, container = _launch(file, under, config_root or file.folder)
     served = command or LaunchCommand()
     if file.model is not None:  # named as a launch names it: it may lie on another machine
         served = replace(served, model=_model(file, file.model), revision=None)
@@ -79,36 +77,21 @@ def _model(file: DeploymentFile, name: str) -> str:
     return found
 
 
-def _launch(file: DeploymentFile, release: str, root: Path) -> tuple[LaunchCommand | None, Container | None]:
+def _launch(file: DeploymentFile, release: Release, root: Path) -> tuple[Any, Container | None]:
     if file.launch is not None:
         try:
-            return with_config_file(read_launch_command(file.launch, release), release, root), None
+            return read_launch(file.launch, release, within=root).command, None
         except InputError as error:
             raise file.error(f"launch: {error}", "launch") from None
     if file.launch_file is None:
         return None, None
-    text = _launch_text(file)
     try:
-        if is_manifest(text):
-            return read_manifest(text, file.launch_file, file.container, release, root)
-        if file.container is not None:
-            raise file.error(f"{file.launch_file} is no Kubernetes manifest, so it has no container", "container")
-        command = with_config_file(read_launch_command(text, release), release, root)
-    except PlacedError:
-        raise
+        found = read_launch_file(file.folder / file.launch_file, SERVERS, name=f"launch_file {file.launch_file}")
+        one = read_launch(found, release, file.container, root)
     except InputError as error:
-        named = str(error).startswith(file.launch_file)
+        named = str(error).startswith("launch_file ")
         raise file.error(f"{'' if named else f'{file.launch_file}: '}{error}", "launch_file") from None
-    return command, None
-
-
-def _launch_text(file: DeploymentFile) -> str:
-    assert file.launch_file is not None
-    name = f"launch_file {file.launch_file}"
-    try:
-        return read_text(file.folder / file.launch_file, name, most=LARGEST_TEXT, advice=ADVICE)
-    except InputError as error:
-        raise file.error(str(error), "launch_file") from None
+    return one.command, one.container
 
 
 def _culprit(file: DeploymentFile, message: str) -> KeyPath:

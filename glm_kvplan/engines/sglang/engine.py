@@ -11,7 +11,10 @@ from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.plan import Plan, resolved
 
 if TYPE_CHECKING:
-    from glm_kvplan.engines.sglang.launch_command import LaunchCommand
+    from pathlib import Path
+
+    from glm_kvplan.engines.launches import LaunchCommand
+    from glm_kvplan.launch.launch import Launch
 
 
 class _Sglang:
@@ -36,12 +39,11 @@ class _Sglang:
     def read_flag(self, flag: Flag, text: str) -> object:
         return read_value(flag, text)
 
-    def read(self, launch: Sequence[str] | str, release: profile.EngineProfile) -> "LaunchCommand":
+    def read(self, launch: "Launch", release: profile.EngineProfile, within: "Path | None" = None) -> "LaunchCommand":
         # the reader is a third of the start-up time, and most questions come without a launch command
-        from glm_kvplan.engines.sglang.launch_command import read_launch_command
-        from glm_kvplan.launch.launch_file import with_config_file
+        from glm_kvplan.engines.sglang.launch_command import command_of
 
-        return with_config_file(read_launch_command(launch, release.base_release), release.base_release)
+        return command_of(launch, release.base_release, within)
 
     def resolve(self, given: Given) -> Plan:
         return resolved(given)

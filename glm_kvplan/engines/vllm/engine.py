@@ -12,7 +12,10 @@ from glm_kvplan.engines.vllm.flags import FLAGS
 from glm_kvplan.engines.vllm.plan import Plan, resolved
 
 if TYPE_CHECKING:
-    from glm_kvplan.engines.vllm.launch_command import LaunchCommand
+    from pathlib import Path
+
+    from glm_kvplan.engines.launches import LaunchCommand
+    from glm_kvplan.launch.launch import Launch
 
 
 class _Vllm:
@@ -37,10 +40,10 @@ class _Vllm:
     def read_flag(self, flag: Flag, text: str) -> object:
         return read_flag(flag, text)
 
-    def read(self, launch: Sequence[str] | str, release: profile.EngineProfile) -> "LaunchCommand":
-        from glm_kvplan.engines.vllm.launch_command import read_launch_command
+    def read(self, launch: "Launch", release: profile.EngineProfile, within: "Path | None" = None) -> "LaunchCommand":
+        from glm_kvplan.engines.vllm.launch_command import command_of
 
-        return read_launch_command(launch, release.base_release)
+        return command_of(launch, release.base_release, within)
 
     def resolve(self, given: Given) -> Plan:
         return resolved(given)

@@ -123,7 +123,7 @@ def test_its_own_yaml_file_stands_before_the_command_line(tmp_path: Path) -> Non
     ("name", "text", "said"),
     [
         ("x.json", "{}", r"takes a \.yaml or \.yml file only"),
-        ("x.yaml", "- 1\n", "must be one mapping"),
+        ("x.yaml", "- 1\n", "must be a mapping of flag to value, not a list"),
         ("x.yaml", "a: [1\n", "not YAML at line"),
         ("x.yaml", "tensor-parallel-size: many\n", "x.yaml: --tensor-parallel-size 'many'"),
     ],
