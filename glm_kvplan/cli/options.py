@@ -63,9 +63,27 @@ Launch = Annotated[
     str | None,
     typer.Option(
         "--launch",
-        help="File with the launch command: a script or a Kubernetes manifest (- for standard input).",
+        help="File with the launch command: a script, a manifest, Compose, ... (- for standard input).",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="FILE",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Value of a variable that the launch text leaves open, such as TP=8; may be repeated.",
+        rich_help_panel=DEPLOYMENT_PANEL,
+        metavar="NAME=VALUE",
+    ),
+]
+ContainerName = Annotated[
+    str | None,
+    typer.Option(
+        "--container",
+        help="Which server, where the launch text holds several: a container's or an object's name.",
+        rich_help_panel=DEPLOYMENT_PANEL,
+        metavar="NAME",
     ),
 ]
 Environment = Annotated[
@@ -88,6 +106,8 @@ class _Sources(NamedTuple):
     engine: str | None
     gpu: str | None
     launch: str | None
+    container: str | None
+    values: list[str] | None
     environment: list[str] | None
 
 
@@ -97,9 +117,11 @@ def _sources(
     engine: Engine = None,
     gpu: GpuName = None,
     launch: Launch = None,
+    container: ContainerName = None,
+    values: Set = None,
     environment: Environment = None,
 ) -> _Sources:
-    return _Sources(model, revision, engine, gpu, launch, environment)
+    return _Sources(model, revision, engine, gpu, launch, container, values, environment)
 
 
 _SOURCES = OptionGroup(_sources)
@@ -109,21 +131,29 @@ DEPLOYMENT = (_SOURCES, _FLAGS)  # the groups of a command that plans something
 
 def engine_asked(words: Sequence[str], launch: Sequence[str] | None) -> EngineAnswers:
     """The engine that a command line is about: its flags are options there. Words that say nothing mean the assumed."""
-    named = None
-    for word, following in pairwise((*words, "")):
-        if word == "--engine":
-            named = following
-        elif word.startswith("--engine="):
-            named = word.partition("=")[2]
-    prefix = (named or "").partition("-")[0]
+    prefix = (_last(words, "--engine") or "").partition("-")[0]
     if prefix in NAMES:
         return engine_named(prefix)
-    if launch:
+    path = _last(words, "--launch")
+    if launch or (path is not None and path != "-"):  # what is read from a stream is read once
         from glm_kvplan.engines.launches import launched_engine
 
         with suppress(InputError):  # what is wrong with the launch is said where it is read
-            return engine_named(launched_engine(launch[0] if len(launch) == 1 else launch) or NAMES[0])
+            found = launch_given([*launch] if launch else None, path)
+            if found is not None:
+                return engine_named(launched_engine(found, _last(words, "--container")) or NAMES[0])
     return assumed_engine()
+
+
+def _last(words: Sequence[str], option: str) -> str | None:
+    """The value of an option among words that are not parsed yet."""
+    found = None
+    for word, following in pairwise((*words, "")):
+        if word == option:
+            found = following
+        elif word.startswith(f"{option}="):
+            found = word.partition("=")[2]
+    return found
 
 
 def plan_of(ctx: typer.Context) -> Any:
@@ -138,6 +168,10 @@ def plan_of(ctx: typer.Context) -> Any:
     if installed is not None and installed != made.profile.base_release:
         text = f"{engine.name} {installed} is installed here; this is {made.profile.release}"
         print(f"kvplan: note: {one_line(text)}", file=sys.stderr)
+    container, gpus = made.given.container, made.gpus // made.hosts
+    if container is not None and container.gpus not in (None, gpus):
+        text = f"container {container.label} asks for {container.gpus} GPUs; the layout has {gpus} a node"
+        print(f"kvplan: note: {one_line(text)}", file=sys.stderr)
     for note in (*made.notes, *made.warnings):
         print(f"kvplan: note: {one_line(note)}", file=sys.stderr)
     return made
@@ -148,7 +182,8 @@ def given_of(ctx: typer.Context) -> Given:
     asked = _SOURCES.of(ctx)
     found = given(
         _FLAGS.of(ctx),
-        launch=launch_given(ctx.obj["launch"], asked.launch),
+        launch=launch_given(ctx.obj["launch"], asked.launch, asked.values),
+        container=asked.container,
         model=asked.model,
         revision=asked.revision,
         gpu=asked.gpu,
@@ -159,17 +194,26 @@ def given_of(ctx: typer.Context) -> Given:
     return found
 
 
-def launch_given(words: list[str] | None, path: str | None) -> Launchable | None:
-    """The launch command after `--`, as it stands there, or what `--launch FILE` holds. Raises InputError."""
+def launch_given(words: list[str] | None, path: str | None, values: list[str] | None = None) -> Launchable | None:
+    """The launch command after `--`, or what `--launch FILE` holds, with what --set gives. Raises InputError."""
     if words is not None and path is not None:
         raise InputError("give the launch command once: after -- or with --launch FILE")
-    if path is not None:
-        from glm_kvplan.engines.servers import SERVERS
-        from glm_kvplan.launch.launch_file import read_launch_file
-
-        return read_launch_file(path, SERVERS)
     # one word is the whole command in quotes: text for the reader to split
-    return words[0] if words is not None and len(words) == 1 else words
+    launch = words[0] if words is not None and len(words) == 1 else words
+    if path is None and not values:
+        return launch
+    from glm_kvplan.engines.servers import SERVERS
+    from glm_kvplan.launch.bash.interpreter import Surroundings
+    from glm_kvplan.launch.forms import launches_in
+    from glm_kvplan.launch.given_values import read_given
+    from glm_kvplan.launch.launch_file import read_launch_file
+
+    given = read_given(values)
+    if path is not None:
+        return read_launch_file(path, SERVERS, given)
+    if launch is None:
+        raise InputError("--set gives values to a launch text: put it after -- or name its file with --launch")
+    return launches_in(launch, SERVERS, Surroundings(given=given))
 
 
 def _switches(assignments: list[str] | None) -> dict[str, str]:

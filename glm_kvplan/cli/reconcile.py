@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.answering import print_answer
-from glm_kvplan.cli.options import Json, Launch, Model, Revision, launch_given
+from glm_kvplan.cli.options import ContainerName, Json, Launch, Model, Revision, Set, launch_given
 from glm_kvplan.engines.planner import read_launch
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Given
@@ -49,6 +49,8 @@ def reconcile(
     model: Model = None,
     revision: Revision = None,
     launch: Launch = None,
+    container: ContainerName = None,
+    values: Set = None,
     draft_config: Annotated[
         str | None,
         typer.Option(
@@ -80,8 +82,8 @@ def reconcile(
     number = len(boots) if boot is None else boot
     if number > len(boots):
         raise InputError(f"--boot {number}: the log holds {len(boots)}")
-    asked = launch_given(context.obj["launch"], launch)
-    command = None if asked is None else read_launch(asked, engine).command
+    asked = launch_given(context.obj["launch"], launch, values)
+    command = None if asked is None else read_launch(asked, engine, container).command
     given = Given(engine=engine, gpu=gpu, model=model, revision=revision, draft_config=draft_config)
     if command is not None:
         given = given._replace(flags=command.flags, environment=command.environment)

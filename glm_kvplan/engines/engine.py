@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.expectations import Expectations, Held
     from glm_kvplan.engines.measures import Started
-    from glm_kvplan.launch.launch import Launch
+    from glm_kvplan.launch.launch import Container, Launch
     from glm_kvplan.memory.given import MemoryGiven
     from glm_kvplan.memory.gpu import Gpu
     from glm_kvplan.model.geometry import Geometry
@@ -184,6 +184,7 @@ class Given:
     notes: tuple[str, ...] = ()
     # of the launch: flags that move no memory but may keep it from starting
     checked: Mapping[str, object] = field(default_factory=dict)
+    container: "Container | None" = None  # what stands around the launch in a manifest
 
     @property
     def geometry(self) -> "Geometry":
@@ -209,6 +210,7 @@ class Given:
             self.served,
             self.notes,
             self.checked,
+            self.container,
         )
 
 

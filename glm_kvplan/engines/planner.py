@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.engines.engine import Command, Given, Plan, Release, engine_named, find_release
-from glm_kvplan.launch.launch import Found
+from glm_kvplan.errors import InputError
+from glm_kvplan.launch.launch import Container, Found
+from glm_kvplan.launch.words import printable
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import load_model
 from glm_kvplan.reading.secret_words import without_userinfo
@@ -69,9 +71,10 @@ def given(
     notes: list[str] = []
     served = served_revision = None
     command: Command | None = None
+    around: Container | None = None
     if isinstance(launch, str | Sequence):
         one = read_launch(launch, engine, container)
-        command, release = one.command, one.release
+        command, release, around = one.command, one.release, one.container
         notes.extend(one.notes)
     else:
         command = launch
@@ -94,9 +97,23 @@ def given(
         loaded = load_served_model(served, revision=revision or served_revision)
     else:
         loaded = load_model(model, revision=revision)
+    if gpu is None and around is not None and around.gpu:
+        gpu = _card_of(around, notes)
     card = gpu if isinstance(gpu, Gpu) else find_gpu(ASSUMED_GPU if gpu is None else gpu)
     notes = [*loaded.warnings, *notes]
-    return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked)
+    return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked, around)
+
+
+def _card_of(container: Container, notes: list[str]) -> Gpu | None:
+    """The card that a container's node has, as its cluster calls it; None where that is no card known here."""
+    name = container.gpu.removesuffix("-SHARED")
+    try:
+        card = find_gpu(name)
+    except InputError:
+        notes.append(f"container {container.label} runs on {printable(name)}, which is not known here: give --gpu")
+        return None
+    notes.append(f"the GPU is that of container {container.label}: {printable(name)}")
+    return card
 
 
 def read_launch(

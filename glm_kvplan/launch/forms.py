@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.given_values import GivenValues
 from glm_kvplan.launch.launch import Found, Server
 from glm_kvplan.launch.manifest import is_manifest, read_manifest
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
@@ -28,10 +29,19 @@ def launches_in(
     lost), and for a form that cannot be read.
     """
     around = around or Surroundings()
+    found = _launches(launch, servers, around, name)
+    if not isinstance(around.given, GivenValues) or not around.given:
+        return found
+    text = launch if isinstance(launch, str) else " ".join(launch)
+    return found._replace(notes=(*found.notes, *around.given.unused(text, name or "the launch text")))
+
+
+def _launches(launch: Sequence[str] | str, servers: Sequence[Server], around: Surroundings, name: str) -> Found:
     if not isinstance(launch, str):
         if not launch:
             raise InputError("the launch command is empty; put it after -- or in a file")
-        return launches_of_words(tuple(Word(text, f"word {at}") for at, text in enumerate(launch, 1)), servers)
+        words = tuple(Word(text, f"word {at}") for at, text in enumerate(launch, 1))
+        return launches_of_words(words, servers, around=around)
     if len(launch) > LARGEST_TEXT:
         raise InputError("the launch text is larger than 10 MiB; give the launch command alone")
     if "\0" in launch:

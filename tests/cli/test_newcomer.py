@@ -66,7 +66,7 @@ def test_a_manifest_is_a_launch(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     file.write_text(MANIFEST, encoding="utf-8")
     code, out, err = run(capsys, "estimate", "--gpu", "b200", "--launch", str(file))
     assert code == 0 and "TP 4, attention TP 4" in out
-    assert "memory limit is not applied here: --pod-gib 256" in err
+    assert "held against the memory limit of container glm/engine: --pod-gib 256" in err
     assert "--pod-gib" not in run(capsys, "estimate", "--launch", str(ROOT / "examples/launch/dynamo-b200-agg.yaml"))[2]
 
 

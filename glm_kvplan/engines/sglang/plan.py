@@ -122,6 +122,7 @@ def resolved(given: Given) -> Plan:
         given.served,
         given.notes,
         given.checked,
+        given.container,
         deployment=deployment,
         weight_format=stored,
     )

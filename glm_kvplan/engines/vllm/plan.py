@@ -108,6 +108,7 @@ def resolved(given: Given) -> Plan:
         given.served,
         given.notes,
         given.checked,
+        given.container,
         deployment=deployment,
         blocks=blocks_of(Rank(given.model.geometry, deployment, given.profile)),
         weight_format=weight_format(given.flags, config, given.served or given.model.name),

@@ -96,7 +96,6 @@ class Interpreter:
         self.scope.begin(around.environment, around.arguments)
         self.expander = Expander(self)
         self.notes: list[str] = []
-        self.asked: set[str] = set()  # names given by the user that were looked up
         self.deciding: list[Mark] = []  # the open branches
         self.leaving: list[list[Mark]] = [[]]  # per function and loop: what may have left it already
         self.locals: list[dict[str, Value]] = []  # per function: what its local variables hide
@@ -157,10 +156,11 @@ class Interpreter:
         """A variable's value; what the user gives counts where the script leaves it open."""
         found = self.scope.get(name)
         if name in self.around.given and (found is None or (isinstance(found, tuple) and mark_of(found) is not None)):
-            self.asked.add(name)
             return plain(self.around.given[name])
         if name == "PWD" and found is None:
             return self.scope.folder
+        if name == "BASH_SOURCE" and found is None and self.around.file is not None:
+            return plain(str(self.around.file))
         return found
 
     def special(self, name: str) -> Value:
@@ -172,7 +172,6 @@ class Interpreter:
         if not name.isdigit():
             return missing(f"${name}")
         if name in self.around.given and not self.locals:
-            self.asked.add(name)
             return plain(self.around.given[name])
         arguments = self.arguments()
         return arguments[int(name) - 1] if len(name) < 4 and int(name) <= len(arguments) else Unset()
