@@ -17,6 +17,7 @@ EXPECTATIONS = {
 WARNINGS = {
     "tight_headroom": "what stays free may or may not be enough to serve from",
     "estimated_memory": "an expectation does not hold at the lower end of the memory estimate",
+    "upper_bound": "not everything that takes memory is known: what comes out is the most there can be",
     "requests_capped": "fewer running requests are granted than the flags ask for",
     "assumed_gpu": "no GPU is named",
     "gpu_count": "the manifest asks for another number of GPUs than the layout has",
@@ -63,6 +64,7 @@ class Judgement(NamedTuple):
     """One expectation against one start of the engine. `wanted` and `found` are in the expectation's own unit.
 
     `limit` names what binds; `why` is the arithmetic behind it, in one line. `changes` are those with which it holds.
+    `at_most`: `found` is an upper bound, since not everything that takes memory is known.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Judgement(NamedTuple):
     limit: str
     why: str
     changes: tuple[Change, ...] = ()
+    at_most: bool = False
 
 
 class Remark(NamedTuple):

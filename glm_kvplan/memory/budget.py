@@ -48,6 +48,7 @@ class MemoryBudget(NamedTuple):
     returned_gib: float  # the draft's own embedding and head: free again once the pools exist
     parts: tuple[MemoryPart, ...]
     upper_bound: bool = False  # something that takes memory is not known at all: what follows is the most there can be
+    uncounted: str = ""  # what that is
     graphs_off_gib: float = 0.0  # CUDA graphs of a calibrating boot, less their estimate
 
     @property

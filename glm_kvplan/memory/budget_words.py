@@ -17,3 +17,14 @@ def memory_line(budget: MemoryBudget) -> Said:
         available=show_gib(budget.available_gib, budget.how),
         error=f"{max(budget.error_gib, 0.1):.1f}",
     )
+
+
+def bound_said(budget: MemoryBudget) -> Said:
+    """Of a budget that is an upper bound: why it is one, and what that means."""
+    template = "the {uncounted} is not counted: every token, slot, request and free byte here is the most there can be"
+    return say(template, uncounted=say(budget.uncounted))
+
+
+def at_most(text: Said | str, budget: MemoryBudget) -> Said | str:
+    """A number with `at most` before it where the budget is an upper bound."""
+    return say("at most {value}", value=text) if budget.upper_bound else text

@@ -12,12 +12,13 @@
 | text, code, fixed | as it stands; a terminal never folds what is fixed |
 | note | as it stands; a terminal puts it on a line of its own, under its row |
 
-An estimate has a `~` and three digits, of bytes one decimal of GiB. A text in a column of numbers stays a text.
+An estimate has a `~` and three digits, of bytes one decimal of GiB; an upper bound has `at most` before it. A text in
+a column of numbers stays a text.
 """
 
 from glm_kvplan.show.format import binary, decimal, free_change, gib, three_digits, whole
 from glm_kvplan.show.page import Cell, Column, Value
-from glm_kvplan.show.said import Said, Words
+from glm_kvplan.show.said import Said, Words, say
 from glm_kvplan.units import GB, GIB
 
 NUMBERS = frozenset(
@@ -42,7 +43,8 @@ def cell_text(cell: Cell | Value, column: Column, words: Words) -> str:
         return ""
     if isinstance(value, str | Said):
         return words(value)
-    return _number(value, cell.kind or column.kind, cell.estimated)
+    number = _number(value, cell.kind or column.kind, cell.estimated)
+    return words(say("at most {value}", value=number)) if cell.at_most else number
 
 
 def _number(value: int | float, kind: str, estimated: bool) -> str:

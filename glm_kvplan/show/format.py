@@ -50,9 +50,6 @@ def free_change(nbytes: int) -> str:
     return f"{gib:+.2f}" if abs(gib) >= 0.01 else f"{gib:+.4f}" if abs(gib) >= 0.0001 else "0"
 
 
-AT_MOST = "<= "  # of a value that is an upper bound
-
-
 def about(value: int, ends: Iterable[int | None]) -> str:
     """A value that follows from an estimate, to three digits (`~5,770,000`); whole where both ends of it agree."""
     return whole(value) if all(end == value for end in ends) else f"~{three_digits(value)}"

@@ -30,12 +30,13 @@ class Column(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A value with more to say of it: its tone, that it is an estimate, or a kind that is not its column's."""
+    """A value with more to say of it: its tone, that it is an estimate or an upper bound, or a kind of its own."""
 
     value: Value
     tone: str = ""
     estimated: bool = False
     kind: str = ""
+    at_most: bool = False
 
 
 class Row(NamedTuple):

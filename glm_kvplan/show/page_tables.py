@@ -27,7 +27,7 @@ def sizes(seen: Picture, words: Words) -> Section:
             _bound(answer.limits.requests, estimated, words),
         )
         rows += [
-            (Cell(name), _about(seen, place), Cell(_span(seen, place, words)), Cell(bounds[place]))
+            (Cell(name), _about(seen, place, words), Cell(_span(seen, place, words)), Cell(bounds[place]))
             for place, name in enumerate(_SIZES)
         ]
     workers = seen.plan.deployment.attn_dp_size
@@ -36,10 +36,11 @@ def sizes(seen: Picture, words: Words) -> Section:
     return Section("sizes", words("section_sizes"), sentences, tables=(Table(header, tuple(rows), frozenset((1,))),))
 
 
-def _about(seen: Picture, place: int) -> Cell:
+def _about(seen: Picture, place: int, words: Words) -> Cell:
     """A size; to three digits where the estimate's error moves it."""
     value = seen.boot.solution.sizes[place]
-    return Cell(about(value, (None if end is None else end[place] for end in seen.boot.span)), value)
+    text = about(value, (None if end is None else end[place] for end in seen.boot.span))
+    return Cell(words("at_most", value=text) if seen.boot.budget.upper_bound else text, value)
 
 
 def _span(seen: Picture, place: int, words: Words) -> str:
@@ -153,6 +154,11 @@ def _needs_table(seen: Picture, words: Words) -> Table:
     return Table(header, rows, frozenset((1,)), words("formulas_needs"))
 
 
+def _at_most(value: int, seen: Picture, words: Words) -> str:
+    """A number that follows from the memory, with `at most` before it where that is an upper bound."""
+    return words("at_most", value=whole(value)) if seen.boot.budget.upper_bound else whole(value)
+
+
 def paste(seen: Picture, words: Words) -> Section:
     """The plan's flags, and the plan's flags under the advised split."""
     plan, advice = seen.plan, seen.advice
@@ -162,10 +168,10 @@ def paste(seen: Picture, words: Words) -> Section:
     if advice.solution is not None:
         intro = words(
             "paste_advised",
-            tokens=whole(advice.solution.tokens),
-            slots=whole(advice.solution.state_slots),
-            requests=whole(advice.solution.running_requests),
-            served=whole(advice.served.requests),
+            tokens=_at_most(advice.solution.tokens, seen, words),
+            slots=_at_most(advice.solution.state_slots, seen, words),
+            requests=_at_most(advice.solution.running_requests, seen, words),
+            served=_at_most(advice.served.requests, seen, words),
             wanted=whole(seen.demand.concurrency),
         )
         code.append((intro, flag_lines(FLAG, {**plan.flags, **advice.flags}, plan.environment)))

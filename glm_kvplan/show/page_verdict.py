@@ -58,12 +58,18 @@ def verdict(seen: Picture, words: Words) -> tuple[str, str, tuple[str, ...]]:
         "limit": words.term(seen.served.limit),
     }
     remarks = (*_room(seen, words), *_span(seen, words), *_advice(seen, words))
+    bound = answer.budget.upper_bound
+    if bound:
+        given["served"] = words("at_most", value=given["served"])
+        remarks = (words("upper_bound", uncounted=words.term(answer.budget.uncounted)), *remarks)
     if answer.headroom.verdict == "short":
         return _dies(seen, words), "no", remarks
     if seen.served.requests < seen.demand.concurrency:
         return words("verdict_no", **given), "no", remarks
     if answer.host is not None and not answer.host.fits:
         return words("verdict_host"), "no", remarks
+    if bound:
+        return words("verdict_at_most", **given), "tight", remarks
     tight = answer.headroom.verdict == "tight" or seen.span[0] < seen.demand.concurrency
     return words("verdict_yes", **given), "tight" if tight else "yes", remarks
 
@@ -84,8 +90,9 @@ def _room(seen: Picture, words: Words) -> tuple[str, ...]:
     if room.verdict == "short":
         return (lower,)
     items = words("comma").join(f"{words.term(item.name)} ~{gib(item.nbytes)}" for item in needs.items)
+    free = gib(room.free)
     given = {
-        "free": gib(room.free),
+        "free": words("at_most", value=free) if seen.boot.budget.upper_bound else free,
         "prompt": whole(needs.prompt_tokens),
         "needed": gib(room.needed),
         "items": items,
@@ -101,7 +108,7 @@ def _room(seen: Picture, words: Words) -> tuple[str, ...]:
 
 def _span(seen: Picture, words: Words) -> tuple[str, ...]:
     budget = seen.boot.budget
-    if budget.how == "measured":
+    if budget.how == "measured" or budget.upper_bound:
         return ()
     low, high = (whole(end) for end in seen.span)
     return (words("span", error=f"±{max(budget.error_gib, 0.1):.1f} GiB", low=low, high=high),)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.answers.check.check_answer import CheckAnswer, FileChecked
-from glm_kvplan.answers.check.finding_words import advice, amount, binding, summary
+from glm_kvplan.answers.check.finding_words import advice, amount, binding, comes_out, summary
 from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.show.page import Block, Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import say
@@ -47,8 +47,7 @@ def _file(file: FileChecked) -> Iterator[Block]:
 
 def _row(finding: Finding) -> Row:
     mark = Cell(say(_MARKS[finding.status]), _TONES[finding.status])
-    wanted, found = amount(finding.name, finding.wanted), amount(finding.name, finding.found)
-    return Row((mark, finding.name, wanted, found))
+    return Row((mark, finding.name, amount(finding.name, finding.wanted), comes_out(finding)))
 
 
 def _details(finding: Finding) -> Iterator[Line]:

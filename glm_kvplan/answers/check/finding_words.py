@@ -24,6 +24,12 @@ def amount(name: str, value: int | float | str | None) -> str:
     return f"{number} {_UNITS[name]}" if name in _UNITS else number
 
 
+def comes_out(finding: Finding) -> str:
+    """What was found, with its unit; of an upper bound `at most 307,200 tokens`."""
+    found = amount(finding.name, finding.found)
+    return f"at most {found}" if finding.at_most else found
+
+
 def title(finding: Finding) -> str:
     """`min_context falls short`."""
     ending = {"holds": "holds", "fails": "falls short", "warns": "", "tolerated": "is tolerated"}[finding.status]
@@ -34,8 +40,7 @@ def outcome(finding: Finding) -> str:
     """`wanted 307,200 tokens, comes out 262,144 tokens`; of a warning what it warns of."""
     if finding.wanted is None:
         return finding.why
-    wanted, found = amount(finding.name, finding.wanted), amount(finding.name, finding.found)
-    return f"wanted {wanted}, comes out {found}"
+    return f"wanted {amount(finding.name, finding.wanted)}, comes out {comes_out(finding)}"
 
 
 def binding(finding: Finding) -> str:

@@ -18,7 +18,8 @@ Status = Literal["holds", "fails", "warns", "tolerated"]
 class Finding:
     """One thing found. `name` is a name of engines/expectations.KINDS; `line` is where the file speaks of it.
 
-    Warnings have a `why` alone. `note` is the file's reason to tolerate what would fail or warn otherwise.
+    Warnings have a `why` alone. `note` is the file's reason to tolerate what would fail or warn otherwise. `at_most`:
+    `found` is an upper bound.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Finding:
     why: str = ""
     changes: tuple[Change, ...] = ()
     note: str = ""
+    at_most: bool = False
 
 
 def held(file: DeploymentFile, made: FilePlan) -> Held:
@@ -78,6 +80,7 @@ def _finding(file: DeploymentFile, judgement: Judgement) -> Finding:
         why=judgement.why,
         changes=judgement.changes,
         note=note if status == "tolerated" else "",
+        at_most=judgement.at_most,
     )
 
 

@@ -66,7 +66,9 @@ def _notes(deployment: Deployment) -> list[str]:
     notes = []
     if deployment.speculative and not deployment.eagle and not _own_draft(deployment):
         name = deployment.speculative_algorithm
-        notes.append(f"the {name} draft's weights are not counted: give --draft-weights-gib")
+        notes.append(
+            f"the {name} draft's weights are not counted: every size is an upper bound; give --draft-weights-gib"
+        )
     return notes
 
 

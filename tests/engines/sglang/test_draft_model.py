@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,13 @@ import pytest
 from paths import DATA
 
 import glm_kvplan as kv
+from glm_kvplan.contexts import contexts
+from glm_kvplan.engines.expectations import Expectations
 from glm_kvplan.engines.planner import given
+from glm_kvplan.engines.sglang.answers.advise_answer import answer_advise
+from glm_kvplan.engines.sglang.answers.advise_page import advise_page
+from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
+from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Given as LogGiven
@@ -23,12 +30,14 @@ from glm_kvplan.engines.sglang.profile import releases
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.failures import refusal
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_rank
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
 from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
+from glm_kvplan.show.markdown import markdown
 
 CARDS = {"B200": "b200", "H200": "h200", "GB300": "gb300:256703", "RTX PRO 6000": "rtxpro6000", "GB10": "gb10"}
 IN_SUMS = ("draft.kv_data_ptrs", "draft.data_ptrs", "token_allocator.free_pages")  # no shapes in the records
@@ -313,3 +322,46 @@ def test_with_the_drafts_config_every_number_is_explained(configs: Path) -> None
     assert {row.name for row in answer.rows} >= {"draft token pool K size", "draft token pool V size"}
     told = reconciled(ARGUMENTS + LOG, LogGiven(gpu="gb300:256703", draft_config=known.draft_config))
     assert any("fa4" in cause for cause in causes(told))  # the log's arguments leave the draft's kernels out
+
+
+# -- an upper bound is said to be one ----------------------------------------------------------------------------------
+
+UNKNOWN = {"tp_size": 4, "speculative_algorithm": "EAGLE3", "speculative_draft_model_path": "/nowhere/draft"}
+SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
+
+
+def pages(plan: Plan, memory: MemoryGiven) -> dict[str, str]:
+    """What solve, advise and check say of it, as their pages' text."""
+    demand = Demand(contexts([(32768, 1)]), 8)
+    expect = Expectations(min_total_tokens=64, max_running_requests=1, headroom=1.0)
+    judged = plan.hold(memory, expect).judgements
+    return {
+        "solve": markdown(solve_page(answer_solve(plan, memory))),
+        "advise": markdown(advise_page(answer_advise(plan, demand, memory))),
+        "check": " ".join(f"{each.name} {each.found} {each.at_most}" for each in judged),
+    }
+
+
+def test_sizes_of_an_unknown_draft_are_marked_everywhere() -> None:
+    plan, memory = kv.plan(UNKNOWN, gpu="b200"), MemoryGiven(pre_gib=177.0, available_gib=126.0)
+    said = pages(plan, memory)
+    for name in SIZES:
+        assert re.search(rf"{name}\W+at most [\d,]+", said["solve"]), said["solve"]
+    assert said["solve"].partition(" stay free")[0].rpartition("\n")[2].startswith("at most ")
+    sized = said["advise"].partition("the engine then sizes ")[2].partition("\n")[0]
+    assert re.fullmatch(r"at most [\d,]+ tokens, at most [\d,]+ state slots, at most [\d,]+ running requests", sized)
+    assert "serves at most 8 of 8" in said["advise"]
+    assert all(each.endswith("True") for each in re.findall(r"(?:tokens|requests|headroom) \S+ \w+", said["check"]))
+    assert any(remark.name == "upper_bound" for remark in plan.hold(memory, Expectations()).remarks)
+
+
+def test_a_known_draft_with_unknown_weights_is_an_upper_bound_until_they_are_given(configs: Path) -> None:
+    plan = kv.plan({**UNKNOWN, "draft_config": str(configs / "e3_1x8x128.json")}, gpu="b200")
+    for memory, bound in (
+        (MemoryGiven(), True),
+        (MemoryGiven(pre_gib=177.0), True),
+        (MemoryGiven(draft_weights_gib=1.5), False),
+        (MemoryGiven(pre_gib=177.0, available_gib=126.0), False),
+    ):
+        assert boot(plan, memory).budget.upper_bound is bound, memory
+    assert boot(plan, MemoryGiven()).budget.uncounted == "weights of the draft model"

@@ -6,7 +6,7 @@ from glm_kvplan.engines.flag_words import flag_word
 from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown
 from glm_kvplan.engines.sglang.flags import FLAG
-from glm_kvplan.memory.budget_words import memory_line
+from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import count, gib, whole
 from glm_kvplan.show.page import Code, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
@@ -20,7 +20,9 @@ def advise_page(answer: AdviseAnswer) -> Page:
         requests=count(demand.concurrency, "request"),
         contexts=contexts_said(demand),
     )
-    lead = (Line(head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted))
+    lead = [Line(head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted)]
+    if answer.memory.upper_bound:
+        lead.append(Line(bound_said(answer.memory), "careful"))
     sections: list[Section] = []
     if answer.sizes is not None:
         words = "\n".join(flag_word(FLAG, name, value) for name, value in answer.flags.items())
@@ -28,7 +30,7 @@ def advise_page(answer: AdviseAnswer) -> Page:
         sections.append(Section("proof", tuple(_proof(answer)), say("What they serve"), quiet=True))
     if answer.shortage is not None:
         sections.append(Section("shortage", tuple(_shortage(answer)), say("What is short"), quiet=True))
-    return Page(head.title, lead, tuple(sections), answer.warnings, head.notes)
+    return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes)
 
 
 def contexts_said(demand: DemandShown) -> Said | str:
@@ -50,19 +52,22 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
     yield Line(
         say(
             "the engine then sizes per DP worker {sizes}" if several else "the engine then sizes {sizes}",
-            sizes=(
-                count(sizes.tokens, "token"),
-                count(sizes.state_slots, "state slot"),
-                count(sizes.running_requests, "running request"),
+            sizes=tuple(
+                at_most(each, answer.memory)
+                for each in (
+                    count(sizes.tokens, "token"),
+                    count(sizes.state_slots, "state slot"),
+                    count(sizes.running_requests, "running request"),
+                )
             ),
         )
     )
     yield Line(
         say(
             "serves {served} of {wanted} at once; its own split would serve {default} (bound by {limit})",
-            served=whole(answer.served.requests),
+            served=at_most(whole(answer.served.requests), answer.memory),
             wanted=count(wanted, "request"),
-            default=whole(answer.default_served.requests),
+            default=at_most(whole(answer.default_served.requests), answer.memory),
             limit=say(answer.default_served.limit),
         ),
         "good" if answer.holds else "careful",
@@ -80,7 +85,7 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
             "careful",
         )
     if answer.conversations_kept:
-        kept = count(answer.conversations_kept, "finished conversation")
+        kept = at_most(count(answer.conversations_kept, "finished conversation"), answer.memory)
         yield Line(say("keeps {conversations} cached on a worker", conversations=kept))
     room = answer.headroom
     enough = room.free_bytes >= room.needed_bytes
@@ -88,7 +93,7 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
     yield Line(
         say(
             "{free} stay free; serving takes ~{needed} of it, estimated to {unsure}",
-            free=gib(room.free_bytes),
+            free=at_most(gib(room.free_bytes), answer.memory),
             needed=gib(room.needed_bytes),
             unsure=gib(room.unsure_bytes),
         ),

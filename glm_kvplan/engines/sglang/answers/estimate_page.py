@@ -12,6 +12,10 @@ def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     """Everything of the fullest rank; with `explain` the formula, values and source of every price."""
     stage = answer.fullest
     lead = [Line(answer.head.layout, "muted"), Line(_holds(answer))]
+    if stage.certainty == "lower bound":
+        lead.append(
+            Line(say("the draft model's own cache is not known: every sum of bytes is at least this"), "careful")
+        )
     if len(answer.stages) > 1:
         lead.append(
             Line(

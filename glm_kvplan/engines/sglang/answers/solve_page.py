@@ -9,7 +9,8 @@ from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.engines.sglang.answers.solve_answer import MixShown, SolveAnswer
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price
-from glm_kvplan.memory.budget_words import memory_line
+from glm_kvplan.memory.budget import MemoryBudget
+from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import three_digits, whole
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
@@ -20,8 +21,10 @@ _UNITS = ("token", "state slot", "request row")  # what tokens, state slots and 
 
 
 def solve_page(answer: SolveAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)))
-    return Page(answer.head.title, lead, tuple(_sections(answer)), answer.warnings, answer.head.notes)
+    lead = [Line(answer.head.layout, "muted"), Line(memory_line(answer.memory))]
+    if answer.memory.upper_bound:
+        lead.append(Line(bound_said(answer.memory), "careful"))
+    return Page(answer.head.title, tuple(lead), tuple(_sections(answer)), answer.warnings, answer.head.notes)
 
 
 def _sections(answer: SolveAnswer) -> Iterator[Section]:
@@ -32,7 +35,7 @@ def _sections(answer: SolveAnswer) -> Iterator[Section]:
     yield Section("sizes", tuple(_sizes(answer)), say("What the engine sizes"), quiet=True)
     yield Section("limits", tuple(_limits(answer)), say("What binds"), quiet=True)
     if answer.served is not None:
-        yield Section("served", (_served(answer.served, answer.certainty),), say("Requests at once"), quiet=True)
+        yield Section("served", (_served(answer.served, answer.memory),), say("Requests at once"), quiet=True)
     map_title = say("One rank's memory, to scale")
     yield Section("map", (map_stack(answer.memory_map, unsure(answer)),), map_title, quiet=True)
     verdict = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
@@ -58,7 +61,11 @@ def _sizes(answer: SolveAnswer) -> Iterator[Table | Line]:
     columns = (Column(say("what")), Column(say("value"), "count"), Column(say("within the estimate")))
     found = [
         Row(
-            (Cell(name, "strong"), Cell(value, "strong", moves(answer, place)), Cell(span_said(answer, place), "muted"))
+            (
+                Cell(name, "strong"),
+                Cell(value, "strong", moves(answer, place), at_most=answer.memory.upper_bound),
+                Cell(span_said(answer, place), "muted"),
+            )
         )
         for place, (name, value) in enumerate(zip(SIZES, answer.sizes, strict=True))
     ]
@@ -74,9 +81,9 @@ def moves(answer: SolveAnswer, place: int) -> bool:
 
 
 def span_said(answer: SolveAnswer, place: int) -> Said | str:
-    """A size at the ends of the memory's error; nothing where they are one. An upper bound says so instead."""
+    """A size at the ends of the memory's error; nothing where they are one. An upper bound says why instead."""
     if answer.memory.upper_bound:
-        return say("at most: the draft model is not known")
+        return say("the {uncounted} is not counted", uncounted=say(answer.memory.uncounted))
     least, most = (say("refused") if end is None else three_digits(end[place]) for end in answer.span)
     return "" if least == most else say("{least} to {most} within the estimate", least=least, most=most)
 
@@ -105,9 +112,9 @@ def _limit_line(template: str, found: tuple[Limit, ...], estimated: bool) -> Sai
     return say(template, name=say(found[0].name), text=found[0].text, next=say(found[1].name), value=value)
 
 
-def _served(mix: MixShown, certainty: str) -> Line:
-    requests = whole(mix.requests)
-    if certainty == "estimated" and mix.low != mix.high:
+def _served(mix: MixShown, memory: MemoryBudget) -> Line:
+    requests = at_most(whole(mix.requests), memory)
+    if memory.estimated and not memory.upper_bound and mix.low != mix.high:
         requests = f"~{three_digits(mix.requests)} ({three_digits(mix.low)} to {three_digits(mix.high)})"
     template = "requests of {contexts} tokens at once: {requests}, ended by {limit}"
     found = say(template, contexts=mix.contexts, requests=requests, limit=say(mix.limit))

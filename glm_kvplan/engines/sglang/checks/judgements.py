@@ -23,7 +23,8 @@ def judge(expect: Expectations, plan: Plan, answer: Boot) -> dict[str, Judgement
         for name, figure in figures(expect, deployment, sizes).items():
             wanted = getattr(expect, name)
             limit, why = _limit(name, expect, deployment, sizes, answer.limits)
-            found.append(Judgement(name, figure >= wanted, wanted, figure, limit, why))
+            at_most = answer.budget.upper_bound
+            found.append(Judgement(name, figure >= wanted, wanted, figure, limit, why, at_most=at_most))
         if expect.headroom is not None:
             found.append(_headroom(expect.headroom, deployment, answer))
     return {judgement.name: judgement for judgement in found}
@@ -92,6 +93,7 @@ def _limit(
 def _headroom(wanted: float | str, deployment: Deployment, answer: Boot) -> Judgement:
     assert answer.map is not None and answer.headroom is not None
     verdict = answer.headroom
+    at_most = answer.budget.upper_bound
     if isinstance(wanted, str):
         return Judgement("headroom", verdict.verdict != "short", wanted, verdict.verdict, "memory", verdict.message)
     free = answer.map.free / GIB
@@ -99,4 +101,4 @@ def _headroom(wanted: float | str, deployment: Deployment, answer: Boot) -> Judg
         f"mem_fraction_static {deployment.mem_fraction_static:g} keeps {answer.solution.slack_gib:.2f} GiB out of the "
         f"budget; the pools take {answer.map.uncharged / GIB:.2f} GiB that it does not charge"
     )
-    return Judgement("headroom", free >= wanted, wanted, round(free, 2), "mem_fraction_static", why)
+    return Judgement("headroom", free >= wanted, wanted, round(free, 2), "mem_fraction_static", why, at_most=at_most)

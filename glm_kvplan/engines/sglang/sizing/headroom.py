@@ -32,12 +32,14 @@ def judge(free: int, needs: Transients) -> tuple[str, str]:
     return "fits", "nothing"
 
 
-def headroom(memory: MemoryMap, needs: Transients) -> Headroom:
-    """Compare what stays free with what serving needs, and say plainly what would happen."""
+def headroom(memory: MemoryMap, needs: Transients, upper_bound: bool = False) -> Headroom:
+    """Compare what stays free with what serving needs, and say plainly what would happen. `upper_bound`: no more than
+    that stays free, since not everything that takes memory is known.
+    """
     free, needed, unsure = memory.usable, needs.nbytes, needs.unsure_bytes
     verdict, decided_by = judge(free, needs)
     about = "~" * (memory.segments[-1].certainty == "estimated")
-    have, prompt = f"{about}{free / GIB:.1f} GiB stay free", f"{needs.prompt_tokens:,}"
+    have, prompt = f"{'at most ' * upper_bound}{about}{free / GIB:.1f} GiB stay free", f"{needs.prompt_tokens:,}"
     if memory.usable > memory.free:
         have += " (the draft's embedding and head among them)"
     want = ", ".join(f"{item.name} ~{item.nbytes / GIB:.1f}" for item in needs.items)

@@ -20,7 +20,7 @@ from glm_kvplan.engines.sglang.sizing.solver import Solution, size_stages, tight
 from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
 from glm_kvplan.engines.sglang.weight_placement import after_load, placement
 from glm_kvplan.errors import KvplanError
-from glm_kvplan.memory.budget import MemoryBudget, MemoryPart, memory_budget
+from glm_kvplan.memory.budget import DRAFT, MemoryBudget, MemoryPart, memory_budget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.placement import Placement
@@ -69,7 +69,8 @@ class Server:
         gpu = None if plan.gpu_assumed and given.pre_gib is not None else plan.gpu
         checkpoint, after = given.checkpoint or plan.weight_format.format, after_load(plan.deployment)
         budget, weights = _memory(plan.geometry, self.placement, gpu, checkpoint, given, after)
-        return budget._replace(upper_bound=plan.deployment.unknown_draft), weights
+        uncounted = _uncounted(plan.deployment, self.placement, budget)
+        return budget._replace(upper_bound=bool(uncounted), uncounted=uncounted), weights
 
     @property
     def budget(self) -> MemoryBudget:
@@ -218,6 +219,16 @@ class Server:
         if other is None or other.deployment.mem_fraction_static == now:
             return now
         return round(now * now / other.deployment.mem_fraction_static, 9)
+
+
+def _uncounted(deployment: Deployment, placed: Placement, budget: MemoryBudget) -> str:
+    """What of a draft model of its own is not known, neither read nor given; nothing where all is."""
+    if deployment.unknown_draft:
+        return "draft model"
+    if not placed.draft or placed.mtp_draft or placed.own_draft:
+        return ""
+    estimated = any(part.name == DRAFT and part.how == "estimated" for part in budget.parts)
+    return "weights of the draft model" if estimated else ""
 
 
 @lru_cache(maxsize=1024)

@@ -83,7 +83,7 @@ def boot(
         limits(server.solution),
         drawn,
         needs,
-        headroom(drawn, needs),
+        headroom(drawn, needs, budget.upper_bound),
         None,
         (),
         span,
