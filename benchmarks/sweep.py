@@ -17,7 +17,7 @@ from glm_kvplan.answers.sweep.axes import read_axis
 from glm_kvplan.answers.sweep.points import Sweep
 from glm_kvplan.engines.planner import given
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show import sweep_csv
+from glm_kvplan.show.rows import Field, write_csv
 
 MOST = 1_000_000
 
@@ -40,7 +40,7 @@ def measure(points: int) -> None:
     assert len(found) == points
     start = time.process_time()
     with Path(os.devnull).open("w") as stream:
-        sweep_csv.write(found.columns, found, stream)
+        write_csv([Field(column.name, column.kind) for column in found.columns], found, stream)
     seconds = time.process_time() - start
     print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 

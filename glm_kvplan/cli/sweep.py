@@ -9,22 +9,25 @@ import typer
 
 from glm_kvplan.answers.sweep.axes import read_axis
 from glm_kvplan.answers.sweep.conditions import read_where
-from glm_kvplan.answers.sweep.memory_readings import reading_notes
-from glm_kvplan.answers.sweep.order import read_order
+from glm_kvplan.answers.sweep.order import MOST_SORTED, read_order
 from glm_kvplan.answers.sweep.pareto import context_axis, frontier
 from glm_kvplan.answers.sweep.points import Row, Sweep, Workload
+from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer, answer_sweep, notes_of
 from glm_kvplan.cli.app import drop_output
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
-from glm_kvplan.cli.options import DEPLOYMENT, given_of
+from glm_kvplan.cli.options import DEPLOYMENT, Json, given_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
 from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.sweep_columns import SERVED_PER_GPU
 from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.units import parse_count
 
 _ROWS = "Sweep"
-_FORMATS = ("table", "csv", "jsonl", "parquet")
+_STREAMED = ("csv", "jsonl", "parquet")
+_FORMATS = ("table", *_STREAMED, "md", "json")
 _SHOWN = 40  # rows of a table
+_BEST = f"{SERVED_PER_GPU}:desc"
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -45,7 +48,7 @@ def sweep(
         str | None,
         typer.Option(
             "--where",
-            help='Keep these rows: "max_running_requests >= 64 and free_gib > 10". Names are columns: what the engine '
+            help='Keep these rows: "served >= 64 and gpus <= 8". Names are columns: what the engine '
             "sizes; a flag of the same name is given_NAME.",
             metavar="EXPRESSION",
             rich_help_panel=_ROWS,
@@ -59,7 +62,7 @@ def sweep(
         typer.Option(
             "--best",
             min=1,
-            help="The first N in order of --sort; of served:desc where that is left out.",
+            help="The first N in order of --sort; of requests at once a GPU where that is left out.",
             metavar="N",
             rich_help_panel=_ROWS,
         ),
@@ -82,7 +85,7 @@ def sweep(
         str | None,
         typer.Option(
             "--format",
-            help="table, csv, jsonl, or parquet (needs pyarrow). Left out: by the name of -o, or table.",
+            help="table, csv, jsonl, parquet (needs pyarrow), md or json. Left out: by the name of -o, or table.",
             metavar="NAME",
             rich_help_panel=_ROWS,
         ),
@@ -118,14 +121,15 @@ def sweep(
             metavar="TOKENS",
         ),
     ] = None,
+    json: Json = False,
 ) -> None:
     """A deployment over any axes: what the engine sizes at every point, and why it refuses where it does.
 
     Example: kvplan sweep --gpu b200 --tp-size 4 --over mem_fraction_static=0.70..0.90:0.05 --over engine=0.5.21,0.5.23
     """
     given, memory = given_of(ctx), MEMORY.of(ctx)
-    form = _format(form, output)
-    axes = [read_axis(text) for text in over or []]
+    form = _format("json" if json and form is None else form, output)
+    axes = [read_axis(text, given.profile.engine) for text in over or []]
     if pareto is not None:
         _check_frontier(pareto, concurrency, [axis.name for axis in axes], (sort, best))
         if not any(axis.name == "context" for axis in axes):
@@ -144,9 +148,10 @@ def sweep(
         ),
     )
     keep = None if where is None else read_where(where, points.columns)
-    order = read_order(sort or "served:desc", points.columns)
-    for note in (*given.notes, *reading_notes((axis.name for axis in points.axes), memory, given.profile.engine.flags)):
-        print(f"kvplan: note: {one_line(note)}", file=sys.stderr)
+    ordered = sort or (_BEST if best is not None else "")
+    order = read_order(ordered or _BEST, points.columns)
+    for note in notes_of(points):
+        print(f"kvplan: note: {one_line(str(note))}", file=sys.stderr)
 
     from glm_kvplan.show.progress import counted
 
@@ -160,38 +165,45 @@ def sweep(
     elif sort is not None:
         rows = order.sorted(rows)
     try:
-        _write(points, rows, form, output, limit, pareto is not None)
+        if form in _STREAMED:
+            _stream(points, rows, form, output, limit)
+        else:
+            most = limit or (MOST_SORTED if form == "json" else _SHOWN)
+            _print(answer_sweep(points, rows, most, order=ordered, frontier=pareto is not None), form, output)
     except BrokenPipeError:  # the reader has left, and what is still buffered has nowhere to go
         drop_output()
 
 
-def _write(points: Sweep, rows: Iterable[Row], form: str, output: str | None, limit: int | None, front: bool) -> None:
+def _stream(points: Sweep, rows: Iterable[Row], form: str, output: str | None, limit: int | None) -> None:
+    """Write the rows one at a time: none is held."""
+    from glm_kvplan.show import rows as streams
     from glm_kvplan.show.whole_file import destination
 
-    if form == "table":
-        from glm_kvplan.show.console import DataConsole
-        from glm_kvplan.show.sweep_table import render
-
-        most = _SHOWN if limit is None else limit
-        held = list(islice(rows, most + 1))
-        more = f"the first {most:,} rows of {len(points):,} points; --limit shows more, --format csv all"
-        with destination(output, partial=True) as stream:
-            out = DataConsole(file=stream) if output else None
-            render(
-                points.given, points.columns, held[:most], of_frontier=front, more=more if held[most:] else "", out=out
-            )
-        return
-    if limit is not None:
-        rows = islice(rows, limit)
-    write: Any
-    if form == "csv":
-        from glm_kvplan.show.sweep_csv import write
-    elif form == "jsonl":
-        from glm_kvplan.show.sweep_jsonl import write
-    else:
-        from glm_kvplan.show.sweep_parquet import write
+    fields = [streams.Field(column.name, column.kind) for column in points.columns]
+    write: Any = {"csv": streams.write_csv, "jsonl": streams.write_jsonl, "parquet": streams.write_parquet}[form]
     with destination(output, binary=form == "parquet", partial=True) as stream:
-        write(points.columns, rows, stream)
+        write(fields, rows if limit is None else islice(rows, limit), stream)
+
+
+def _print(answer: SweepAnswer, form: str, output: str | None) -> None:
+    """Write an answer that is held, as a page or JSON."""
+    from glm_kvplan.answers.sweep.sweep_page import sweep_page
+    from glm_kvplan.show.whole_file import destination
+
+    with destination(output) as opened:
+        stream: Any = opened
+        if form == "json":
+            from glm_kvplan.show.json import document, print_json
+
+            print_json(document("sweep", answer), stream)
+        elif form == "md":
+            from glm_kvplan.show.markdown import markdown
+
+            stream.write(markdown(sweep_page(answer)))
+        else:
+            from glm_kvplan.show.text import print_page
+
+            print_page(sweep_page(answer), stream if output else None)
 
 
 def _format(form: str | None, output: str | None) -> str:
@@ -202,11 +214,11 @@ def _format(form: str | None, output: str | None) -> str:
     if form not in _FORMATS:
         raise InputError(f"--format {form[:40]!r}: there are {', '.join(_FORMATS)}")
     if form == "parquet":
-        from glm_kvplan.show.sweep_parquet import check_installed
+        from glm_kvplan.show.rows import check_parquet
 
         if output in (None, "-"):
             raise InputError("--format parquet writes a file: add -o FILE.parquet")
-        check_installed()
+        check_parquet()
     return form
 
 

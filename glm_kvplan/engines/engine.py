@@ -223,7 +223,8 @@ class Answering(NamedTuple):
 
 def check_answers(engine: Engine, command: str) -> None:
     """Raise InputError for a command that this engine does not answer: the assumed one answers all."""
-    if engine is not assumed_engine() and find_spec(f"{_answers(engine)}.{command}_answer") is None:
+    forms = (f"{_answers(engine)}.{command}_{form}" for form in ("answer", "point"))
+    if engine is not assumed_engine() and not any(map(find_spec, forms)):
         raise InputError(f"kvplan {command} does not know {engine.title} yet; see docs/commands/{command}.md")
 
 
@@ -273,6 +274,12 @@ def assumed_engine() -> Engine:
     return engine_named(NAMES[0])
 
 
+def told_engine(name: str) -> Engine | None:
+    """The engine that a release's name says, as `vllm-0.33.0` does; None where it says none."""
+    prefix = name.partition("-")[0]
+    return engine_named(prefix) if prefix in NAMES and not Path(name).exists() else None
+
+
 def find_release(name: str | None = None, engine: Engine | None = None) -> Release:
     """The release that `name` means: `vllm-0.33.0`, `vllm` (its assumed one), `0.5.21`, `installed`, a profile file.
 
@@ -281,10 +288,9 @@ def find_release(name: str | None = None, engine: Engine | None = None) -> Relea
     if name is None:
         engine = engine or assumed_engine()
         return engine.load(engine.assumed)
-    prefix, _, release = name.partition("-")
-    if prefix in NAMES and not Path(name).exists():
-        found = engine_named(prefix)
+    found = told_engine(name)
+    if found is not None:
         if engine is not None and engine.name != found.name:
             raise InputError(f"--engine {name}: the launch command starts {engine.title}, not {found.title}")
-        return found.load(release or found.assumed)
+        return found.load(name.partition("-")[2] or found.assumed)
     return (engine or assumed_engine()).load(name)

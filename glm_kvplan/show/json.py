@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import isfinite
-from typing import Any
+from typing import Any, TextIO
 
 from glm_kvplan.show.said import Said
 
@@ -22,9 +22,9 @@ def document(command: str, answer: Any) -> dict[str, Any]:
     return {"schema": f"glm-kvplan/{command}", "schema_version": SCHEMA_VERSION, **plain(answer)}
 
 
-def print_json(value: Any) -> None:
-    """Print JSON; bytes are whole numbers, NaN and infinity never appear."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+def print_json(value: Any, stream: TextIO | None = None) -> None:
+    """Print JSON, to standard output or a stream; bytes are whole numbers, NaN and infinity never appear."""
+    print(json.dumps(value, indent=2, allow_nan=False), file=stream)
 
 
 def plain(value: Any) -> Any:

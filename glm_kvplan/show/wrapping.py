@@ -35,7 +35,8 @@ def wrap(text: str, width: int, indent: int | None = None) -> list[str]:
     for token in re.findall(_TOKEN, text):
         if line.strip() and width_of(line + token) > width:
             lines.append(line.rstrip())
-            line, token = " " * indent, token.lstrip()
+            token = token.lstrip()
+            line = " " * min(indent, max(0, width - width_of(token)))  # rather no indent than a word in two
         line += token
         while width_of(line) > width:
             head = _cut(line, width)

@@ -15,6 +15,7 @@ from glm_kvplan.answers.sweep.axes import flag_value, read_axis
 from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.planner import Given, given, plan
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
 from glm_kvplan.engines.sglang.sizing.start import boot
@@ -153,7 +154,7 @@ def expected(start: Given, point: dict[str, Any]) -> dict[str, Any]:
         point.pop(name, None) for name in ("prompt", "context", "concurrency", "checkpoints")
     )
     try:
-        made = start.plan(**{name: flag_value(name, value) for name, value in point.items()})
+        made = start.plan(**{name: flag_value(FLAG[name], value) for name, value in point.items()})
         answer = boot(made, memory, prompt)
     except KvplanError:
         return {"status": "refused"}

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glm_kvplan.answers.sweep.axes import count_points, flag_value, points, read_axis
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.errors import InputError
 
 
@@ -122,7 +123,7 @@ def test_a_product_is_never_written_out() -> None:
 
 
 def test_off_leaves_a_plain_flag_out() -> None:
-    assert flag_value("disable_radix_cache", False) is None
-    assert flag_value("disable_radix_cache", True) is True
-    assert flag_value("mm_enable_dp_encoder", False) is False
-    assert flag_value("cuda_graph_bs_decode", "1+2") == [1, 2]
+    assert flag_value(FLAG["disable_radix_cache"], False) is None
+    assert flag_value(FLAG["disable_radix_cache"], True) is True
+    assert flag_value(FLAG["mm_enable_dp_encoder"], False) is False
+    assert flag_value(FLAG["cuda_graph_bs_decode"], "1+2") == [1, 2]

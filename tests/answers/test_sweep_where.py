@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glm_kvplan.answers.sweep.columns import Column
 from glm_kvplan.answers.sweep.conditions import read_where
 from glm_kvplan.answers.sweep.order import Order, read_order
+from glm_kvplan.engines.sweep_columns import Column
 from glm_kvplan.errors import InputError
 
 COLUMNS = (

@@ -10,7 +10,6 @@ import glm_kvplan as kv
 from glm_kvplan.cli import main
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.host_sizes import host_pools
-from glm_kvplan.show.console import console
 from glm_kvplan.units import GIB
 
 CASES = DATA / "cases"
@@ -25,7 +24,6 @@ EXAMPLE_A = (
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    console.cache_clear()
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:

@@ -8,7 +8,6 @@ from paths import ROOT
 
 import glm_kvplan as kv
 from glm_kvplan.cli import main
-from glm_kvplan.show.console import console
 
 MANIFEST = """
 apiVersion: v1
@@ -25,7 +24,6 @@ spec:
 @pytest.fixture(autouse=True)
 def _width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    console.cache_clear()
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:

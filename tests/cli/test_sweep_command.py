@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from glm_kvplan.answers.sweep.axes import read_axis
-from glm_kvplan.answers.sweep.columns import RESULTS
 from glm_kvplan.answers.sweep.points import Sweep
 from glm_kvplan.cli import main
+from glm_kvplan.engines.engine import NAMES, engine_named
 from glm_kvplan.engines.planner import given
+from glm_kvplan.engines.sweep_columns import sweeping
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show import sweep_csv, sweep_jsonl
+from glm_kvplan.show.rows import Field, write_csv, write_jsonl
 
 B = ["--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "EAGLE", "--pre-gib", "177"]
 B += ["--available-gib", "126"]
@@ -41,10 +42,14 @@ def sweep() -> Sweep:
     return Sweep(given({"tp_size": 4}, gpu="b200"), axes, MemoryGiven(177.0, 126.0))
 
 
+def fields(points: Sweep) -> list[Field]:
+    return [Field(column.name, column.kind) for column in points.columns]
+
+
 def test_csv_round_trip() -> None:
     """Read back by kind, every row is the row that was written."""
     stream, points = io.StringIO(newline=""), sweep()
-    sweep_csv.write(points.columns, points, stream)
+    write_csv(fields(points), points, stream)
     read: dict[str, Any] = {"int": int, "float": float, "text": str, "flag": {"true": True, "false": False}.get}
     back = [
         tuple(None if row[c.name] == "" else read[c.kind](row[c.name]) for c in points.columns)
@@ -55,7 +60,7 @@ def test_csv_round_trip() -> None:
 
 def test_jsonl_round_trip() -> None:
     stream, points = io.StringIO(), sweep()
-    sweep_jsonl.write(points.columns, points, stream)
+    write_jsonl(fields(points), points, stream)
     assert [tuple(json.loads(line).values()) for line in stream.getvalue().splitlines()] == list(points)
 
 
@@ -95,11 +100,7 @@ def test_where_sort_best_limit(capsys: Any) -> None:
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
 def test_a_table_cuts_no_number(columns: int, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    from glm_kvplan.show.console import console
-
-    console.cache_clear()
     assert run("--over", "engine=0.5.21,0.5.22", "--over", "mem_fraction_static=0.1,none") == 0
-    console.cache_clear()
     out = capsys.readouterr().out
     assert "8,563,520" in out and "9,932,544" in out and "refused [1]" in out and "[1] the state" in out
     assert max(map(len, out.splitlines())) <= columns
@@ -213,4 +214,5 @@ def test_memory_does_not_grow_with_the_points() -> None:
 
 
 def test_every_column_is_explained() -> None:
-    assert all(column.help for column in RESULTS)
+    for name in NAMES:
+        assert all(column.help for column in sweeping(engine_named(name)).COLUMNS)

@@ -20,7 +20,6 @@ from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.budget import memory_budget
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.memory.placement import Placement
-from glm_kvplan.show.console import console
 from glm_kvplan.units import parse_count, parse_size
 
 KVPLAN = Path(sys.executable).with_name("kvplan")
@@ -32,7 +31,6 @@ CARDS = ("--pre-gib", "138", "--available-gib", "90")
 @pytest.fixture(autouse=True)
 def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    console.cache_clear()
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
@@ -230,7 +228,6 @@ def test_narrow_terminals_cut_no_figure(
         (("explain", "where", "--tp-size", "8"), ("4,194,320", "18,452,480", "11,264", "22,528")),
         (("estimate", "--tp-size", "8", "--context", "1"), ("18,452,480", "4,194,320")),
     ):
-        console.cache_clear()
         _, out, _ = run(capsys, *words)
         assert all(len(line) <= width for line in out.splitlines())
         for figure in figures:
@@ -240,7 +237,6 @@ def test_narrow_terminals_cut_no_figure(
 
 def test_columns_of_zero_is_no_width(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")
-    console.cache_clear()
     _, out, _ = run(capsys, "estimate")
     assert "KDA state" in out
 

@@ -29,6 +29,7 @@ def sections() -> dict[str, Any]:
     """The types by the heading that documents them."""
     from glm_kvplan.answers.check.check_answer import CheckAnswer
     from glm_kvplan.answers.diff.diff_answer import DiffAnswer
+    from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer
     from glm_kvplan.answers.validate_answer import ValidateAnswer
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.changes import Change
@@ -77,6 +78,7 @@ def sections() -> dict[str, Any]:
         "gpus": GpusAnswer,
         "check": CheckAnswer,
         "diff": DiffAnswer,
+        "sweep": SweepAnswer,
         "reconcile": ReconcileAnswer,
         "explain": ExplainAnswer,
         "explain, where": PlacesAnswer,

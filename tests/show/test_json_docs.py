@@ -38,6 +38,7 @@ COMMANDS = {
     "explain, where": "explain where",
     "check": "check examples",
     "diff": "diff examples/b200-tp4-mtp.kvplan.yaml --engine 0.5.21 --engine 0.5.22",
+    "sweep": "sweep --over tp_size=4,8 --over engine=sglang-0.5.23,vllm-0.33.0",
     "reconcile": "reconcile tests/data/logs/b200x4-mtp4-slots700.log",
 }
 SECTIONS = {
@@ -122,7 +123,10 @@ def test_the_tables_are_the_types() -> None:
 
 
 def test_sweeps_columns_are_named() -> None:
-    from glm_kvplan.answers.sweep.columns import RESULTS
+    from glm_kvplan.engines.engine import NAMES, engine_named
+    from glm_kvplan.engines.sweep_columns import sweeping
 
     text = section("sweep")
-    assert [column.name for column in RESULTS if f"| `{column.name}` |" not in text] == []
+    for name in NAMES:
+        columns = sweeping(engine_named(name)).COLUMNS
+        assert [column.name for column in columns if f"| `{column.name}` | {column.kind} |" not in text] == []

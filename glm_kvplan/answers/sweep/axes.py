@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from itertools import chain
 from math import prod
 
-from glm_kvplan.answers.sweep.columns import AT, Column
 from glm_kvplan.answers.sweep.spans import Span, read_list, read_numbers
+from glm_kvplan.engines.engine import Engine, Release, assumed_engine, find_release, told_engine
 from glm_kvplan.engines.flag import Flag, read_value
-from glm_kvplan.engines.sglang.flags import FLAGS
-from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, sweeping
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.model.checkpoints import find_checkpoint
 
+ENGINE = "engine"
 _OWN = {
-    "engine": ("site", "text"),
+    ENGINE: ("site", "text"),
     "gpu": ("site", "text"),
     "pre_gib": ("memory", "float"),
     "available_gib": ("memory", "float"),
@@ -28,7 +28,6 @@ _OWN = {
     "checkpoints": ("workload", "int"),
     "prompt": ("workload", "int"),
 }
-_FLAGS = {spelling.lstrip("-").replace("-", "_"): flag for flag in FLAGS for spelling in (flag.name, *flag.options)}
 _KINDS = {"int": "int", "count": "int", "float": "float", "flag": "flag", "switch": "flag"}
 _SWITCH = {"on": True, "true": True, "off": False, "false": False}
 
@@ -41,6 +40,7 @@ class Axis:
     role: str
     column: Column
     spans: tuple[Span, ...]
+    flag: Flag | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self.spans))
@@ -49,8 +49,8 @@ class Axis:
         return chain.from_iterable(self.spans)
 
 
-def read_axis(text: str) -> Axis:
-    """The axis that `NAME=VALUES` says.
+def read_axis(text: str, engine: Engine | None = None) -> Axis:
+    """The axis that `NAME=VALUES` says, in the words of `engine` (None: the assumed one).
 
     NAME is a memory flag (any spelling of it), engine, gpu, a reading of memory (pre_gib, available_gib, weights_gib,
     draft_weights_gib), checkpoint, or the workload's context, concurrency, checkpoints or prompt. VALUES are a list
@@ -62,7 +62,9 @@ def read_axis(text: str) -> Axis:
     where = f"--over {typed.strip()[:40]}"
     if not equals or not name:
         raise InputError(f"--over {text[:60]!r}: write NAME=VALUES, such as mem_fraction_static=0.70..0.90:0.02")
-    flag = _FLAGS.get(name)
+    engine = engine or assumed_engine()
+    flags = {spelling.lstrip("-").replace("-", "_"): flag for flag in engine.flags for spelling in _spellings(flag)}
+    flag = None if name in _OWN else flags.get(name)
     if name in _OWN:
         role, kind = _OWN[name]
     elif flag is not None and flag.kind != "json":
@@ -70,20 +72,27 @@ def read_axis(text: str) -> Axis:
     elif flag is not None:
         raise InputError(f"{where}: a JSON value cannot be an axis; sweep the single flags")
     else:
-        near = difflib.get_close_matches(name[:60], [*_OWN, *_FLAGS], 3, 0.6)
+        near = difflib.get_close_matches(name[:60], [*_OWN, *flags], 3, 0.6)
         hint = f"; nearest: {', '.join(near)}" if near else ""
-        raise InputError(f"{where}: no such axis{hint} (any flag of `kvplan resolve --help`, or {', '.join(_OWN)})")
+        raise InputError(
+            f"{where}: no such axis{hint} (any flag of {engine.title} that kvplan takes, or {', '.join(_OWN)})"
+        )
 
     def read(word: str) -> Span:
-        return _read(word, where, name, kind, flag if role == "flag" else None)
+        return _read(word, where, name, kind, flag, engine)
 
-    column = Column(f"given_{name}" if name in AT else name, kind, "axis")
-    return Axis(name, role, column, read_list(values, where, read))
+    results = {column.name for column in (STATUS, *sweeping(engine).COLUMNS, REASON)}
+    column = Column(f"given_{name}" if name in results else name, kind, "axis")
+    return Axis(name, role, column, read_list(values, where, read), flag)
 
 
-def _read(word: str, where: str, name: str, kind: str, flag: Flag | None) -> Span:
+def _spellings(flag: Flag) -> tuple[str, ...]:
+    return (flag.name, *flag.options)
+
+
+def _read(word: str, where: str, name: str, kind: str, flag: Flag | None, engine: Engine) -> Span:
     takes_none = flag is None or "none" not in (flag.choices or ())
-    if word == "none" and takes_none and name not in ("engine", "gpu"):
+    if word == "none" and takes_none and name not in (ENGINE, "gpu"):
         return (None,)
     if kind == "flag":
         if word not in _SWITCH:
@@ -96,8 +105,8 @@ def _read(word: str, where: str, name: str, kind: str, flag: Flag | None) -> Spa
             read_value(flag, number, None, where)
     elif flag is not None:
         read_value(flag, word, None, where)
-    elif name == "engine":
-        load_profile(word)
+    elif name == ENGINE:
+        release_named(word, engine)
     elif name == "gpu":
         find_gpu(word)
     else:
@@ -105,9 +114,15 @@ def _read(word: str, where: str, name: str, kind: str, flag: Flag | None) -> Spa
     return (word,)
 
 
-def flag_value(name: str, value: object) -> object:
+def release_named(word: str, engine: Engine) -> Release:
+    """The release that a value of the engine axis means; a bare one is of `engine`. Raises InputError."""
+    return find_release(word, None if told_engine(word) else engine)
+
+
+def flag_value(flag: Flag | None, value: object) -> object:
     """What an axis value is as a flag: `off` leaves out a flag that takes nothing, `1+2+4` are several numbers."""
-    flag = _FLAGS[name]
+    if flag is None:
+        return value
     if flag.kind == "flag" and value is False:
         return None
     if flag.kind == "ints" and isinstance(value, str):

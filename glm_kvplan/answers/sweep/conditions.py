@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from glm_kvplan.answers.sweep.columns import Column
+from glm_kvplan.engines.sweep_columns import Column
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import COUNT_FACTOR
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from glm_kvplan.answers.sweep.columns import Column
+from glm_kvplan.engines.sweep_columns import Column
 from glm_kvplan.errors import InputError
 
 MOST_SORTED = 1_000_000  # rows held at once: under a gigabyte

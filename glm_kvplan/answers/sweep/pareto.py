@@ -6,6 +6,7 @@ from typing import Any
 from glm_kvplan.answers.sweep.axes import Axis, read_axis
 from glm_kvplan.answers.sweep.points import Sweep
 from glm_kvplan.engines.engine import Given
+from glm_kvplan.engines.sweep_columns import SERVED, sweeping
 from glm_kvplan.errors import InputError
 
 SHORTEST = 1024
@@ -16,16 +17,21 @@ def context_axis(given: Given, axes: Iterable[Axis] = ()) -> Axis:
 
     Where the context length is an axis the longest of its values counts.
     """
-    asked = [value for axis in axes if axis.name == "context_length" for value in axis]
+    flag = sweeping(given.profile.engine).CONTEXT_FLAG
+    asked = [value for axis in axes if axis.name == flag for value in axis]
     whole = given.model.geometry.max_position_embeddings
-    flagged = given.flags.get("context_length")
-    own = flagged if isinstance(flagged, int) else whole
-    longest = max((value if isinstance(value, int) else own for value in asked), default=own)
+    own = _tokens(given.flags.get(flag), whole)
+    longest = max((_tokens(value, own) for value in asked), default=own)
     if longest < SHORTEST:
         return read_axis(f"context={longest}")
     doubling = f"context={SHORTEST}..{longest}:x2"
     last = SHORTEST << (longest // SHORTEST).bit_length() - 1
     return read_axis(doubling if last == longest else f"{doubling},{longest}")
+
+
+def _tokens(value: object, otherwise: int) -> int:
+    """A number of tokens; -1 leaves it to the engine."""
+    return value if isinstance(value, int) and value > 0 else otherwise
 
 
 def frontier(sweep: Sweep, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -38,7 +44,7 @@ def frontier(sweep: Sweep, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, .
     names = [column.name for column in sweep.columns]
     if "context" not in names:
         raise InputError("--frontier needs contexts: add --over context=1k..1m:x2")
-    context, served = names.index("context"), names.index("served")
+    context, served = names.index("context"), names.index(SERVED)
     most: dict[int, tuple[Any, ...]] = {}
     for row in rows:
         if row[served] and (row[context] not in most or row[served] > most[row[context]][served]):

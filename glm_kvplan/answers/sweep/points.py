@@ -5,18 +5,16 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from glm_kvplan.answers.sweep.axes import Axis, check_axes, count_points, flag_value, points
-from glm_kvplan.answers.sweep.columns import RESULTS, Column
+from glm_kvplan.answers.sweep.axes import ENGINE, Axis, check_axes, count_points, flag_value, points, release_named
 from glm_kvplan.contexts import Contexts, contexts
-from glm_kvplan.engines.engine import Given
-from glm_kvplan.engines.sglang.answers.sweep_point import Point, serve_point, size_point
-from glm_kvplan.engines.sglang.profile import load_profile
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
-from glm_kvplan.errors import KvplanError, RefusedError
+from glm_kvplan.engines.engine import Engine, Given, Release
+from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, Point, result_columns, sweeping
+from glm_kvplan.engines.twin_flags import check_twins, translated
+from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.units import LARGEST_COUNT
-from glm_kvplan.workload import DEFAULT_CONTEXT
+from glm_kvplan.workload import DEFAULT_CONTEXT, Demand
 
 MOST_KEPT = 1024
 _ROLES = ("site", "flag", "memory", "workload")
@@ -44,6 +42,13 @@ class Refused(NamedTuple):
     reason: str
 
 
+class _Site(NamedTuple):
+    """What was given, on one GPU and release; a release of another engine is `other`, and the flags are said in its."""
+
+    given: Given
+    other: Release | None
+
+
 class Sweep:
     """The points of `axes` over one deployment. Iterating gives a row a point; `columns` names their values.
 
@@ -61,17 +66,42 @@ class Sweep:
         check_axes(axes)
         self.given, self.axes = given, tuple(axes)
         self.memory, self.workload = memory or MemoryGiven(), workload or Workload()
-        self.columns: tuple[Column, ...] = (*(axis.column for axis in axes), *RESULTS)
+        self.engines = self._engines()
+        results = result_columns(self.engines)
+        self.columns: tuple[Column, ...] = (*(axis.column for axis in axes), STATUS, *results, REASON)
         roles = ["prompt" if axis.name == "prompt" else axis.role for axis in self.axes]
         places = {role: [at for at, found in enumerate(roles) if found == role] for role in _ROLES}
         self._names = {role: tuple(self.axes[at].name for at in places[role]) for role in _ROLES}
+        self._turned = tuple(self.axes[at].flag for at in places["flag"])
         self._site_of, self._flags_of, self._memory_of, self._workload_of = (_picker(places[role]) for role in _ROLES)
         self._prompt_at = roles.index("prompt") if "prompt" in roles else None
-        self._blank = (None,) * (len(RESULTS) - 2)
-        self._sites: dict[Hashable, Given] = {}
+        self._said = len(results)  # of an engine's values: what several engines say alike comes first
+        self._blank = (None,) * self._said
+        self._sites: dict[Hashable, _Site] = {}
         self._plans: dict[Hashable, Any] = {}
         self._points: dict[Hashable, Point | Refused] = {}
         self._demands: dict[Hashable, Demand] = {}
+        self._check()
+
+    def _engines(self) -> tuple[Engine, ...]:
+        """The engines of the points, each once."""
+        own: Engine = self.given.profile.engine
+        values = (str(value) for axis in self.axes if axis.name == ENGINE for value in axis)
+        return tuple(dict.fromkeys(release_named(value, own).engine for value in values)) or (own,)
+
+    def _check(self) -> None:
+        """Refuse what no point could do. Raises InputError."""
+        own: Engine = self.given.profile.engine
+        turned = self._names["flag"]
+        for engine in self.engines:
+            check_twins(own, engine, (*self.given.flags, *self.given.environment, *turned))
+            if engine is not own and not turned:
+                translated(self.given, engine.load(engine.assumed))
+        read = self.memory.available_gib is not None or "available_gib" in self._names["memory"]
+        if len(self.engines) > 1 and (read or self.memory.calibration is not None):
+            raise InputError(
+                "--available-gib and --calibrate are readings of one engine: leave them out in a sweep over several"
+            )
 
     def __len__(self) -> int:
         return count_points(self.axes)
@@ -80,16 +110,16 @@ class Sweep:
         return map(self.row, points(self.axes))
 
     def row(self, point: tuple[object, ...]) -> Row:
-        """The row of one point: its values on the axes, then RESULTS."""
+        """The row of one point: its values on the axes, its status, what is said of it, and why it is refused."""
         prompt: Any = self.workload.prompt if self._prompt_at is None else point[self._prompt_at]
         place = (self._site_of(point), self._flags_of(point)), self._memory_of(point), prompt
         found = _kept(self._points, place, lambda: self._size(*place))
         if isinstance(found, Refused):
             return (*point, "refused", *self._blank, found.reason)
-        asked, context_length = self._workload_of(point), found.server.deployment.context_length
+        asked, context_length = self._workload_of(point), found.context_length
         demand = _kept(self._demands, (asked, context_length), lambda: self._demand(asked, context_length))
         try:
-            return (*point, *found.results, *serve_point(found, demand), None)
+            return (*point, "ok", *found.values(demand)[: self._said], None)
         except KvplanError as error:
             return (*point, "refused", *self._blank, str(error))
 
@@ -101,27 +131,31 @@ class Sweep:
         if memory:
             known = known._replace(**dict(zip(self._names["memory"], memory, strict=True)))
         try:
-            return size_point(plan, known, prompt)
+            return sweeping(plan.profile.engine).size_point(plan, known, prompt)
         except KvplanError as error:
             return _refused(error)
 
     def _plan(self, site: _Key, values: _Key) -> Any:
-        given = _kept(self._sites, site, lambda: self._site(site))
-        names = self._names["flag"]
-        flags = {name: flag_value(name, value) for name, value in zip(names, values, strict=True)}
+        names = zip(self._names["flag"], self._turned, values, strict=True)
+        flags = {name: flag_value(flag, value) for name, flag, value in names}
+        given, other = _kept(self._sites, site, lambda: self._site(site))
         try:
-            return given.plan(**flags)
+            return given.plan(**flags) if other is None else translated(given.changed(flags), other).plan()
         except KvplanError as error:
             return _refused(error)
 
-    def _site(self, site: _Key) -> Given:
-        given = self.given
+    def _site(self, site: _Key) -> "_Site":
+        given, other = self.given, None
         for name, value in zip(self._names["site"], site, strict=True):
-            if name == "engine":
-                given = replace(given, profile=load_profile(value))
-            else:
+            if name != ENGINE:
                 given = replace(given, gpu=find_gpu(value), gpu_assumed=False)
-        return given
+                continue
+            release = release_named(value, given.profile.engine)
+            if release.engine is given.profile.engine:
+                given = replace(given, profile=release)
+            else:
+                other = release
+        return _Site(given, other)
 
     def _demand(self, workload: _Key, context_length: int) -> Demand:
         asked = dict(zip(self._names["workload"], workload, strict=True))

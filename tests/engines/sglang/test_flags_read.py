@@ -25,12 +25,11 @@ DECLARED = json.loads((DATA / "engine_declarations.json").read_text(encoding="ut
 FILLED_IN = {"mamba_full_memory_ratio": 0.9, "json_model_override_args": None, "mm_enable_dp_encoder": None}
 # What reading a flag looks like: in a rule, of the resolved deployment, of the flags as given.
 READ = re.compile(r'\b(?:a|deployment)\.(\w+)|\b(?:flags|given)\.get\("(\w+)"')
-# Modules that name several flags at once without saying what a flag is; the last one is on its way out.
+# Modules that name several flags at once without saying what a flag is.
 OTHER_TABLES = {
     "engines/sglang/deployment.py",  # the values of a deployment made by hand
     "engines/sglang/moves.py",  # what can be turned, and to what
     "engines/sglang/sizing/split.py",  # what advice types
-    "answers/sweep/sized_point.py",
 }
 SOURCES = {
     path: path.read_text(encoding="utf-8") for path in ENGINE.rglob("*.py") if path.name not in ("flag.py", "flags.py")
