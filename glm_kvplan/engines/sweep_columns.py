@@ -44,7 +44,7 @@ COMMON = (
     Column(SERVED_BOUND_BY, "text", "what stops one more", "deployment", say("bound by")),
     Column("longest_context", "int", "tokens one request can have", "request", say("longest context"), 2),
     Column("request_bytes", "int", "bytes of one at the workload's longest context", "request", say("per request"), 6),
-    Column("request_fixed_bytes", "int", "bytes of one before its first token", "request", say("of it fixed"), 5),
+    Column("fixed_bytes", "int", "bytes of one before its first token", "request", say("of it fixed"), 5),
     Column("token_bytes", "int", "bytes of one token", "request", say("per token"), 1),
     Column("cache_bytes", "int", "bytes of the caches on all GPUs", "deployment", say("caches of all GPUs"), 3),
     Column(CERTAINTY, "text", "derived from memory that was read, estimated, or an upper bound"),

@@ -2,11 +2,12 @@
 
 from typing import Any, NamedTuple
 
-from glm_kvplan.engines.sglang.components import request_bytes
+from glm_kvplan.engines.sglang.checks.judgements import longest_context
+from glm_kvplan.engines.sglang.components import row_bytes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.headroom import judge
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, longest_context, served, slots_of_request
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, served, slots_of_request
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sweep_columns import COMMON, UPPER_BOUND, Column
 from glm_kvplan.memory.given import MemoryGiven
@@ -91,7 +92,7 @@ def size_point(plan: Plan, given: MemoryGiven, prompt_tokens: int | None) -> Poi
     needs = server.needs(prompt_tokens)
     verdict, _ = judge(usable, needs)
     tokens_bound_by, requests_bound_by = binding(solution)
-    costs, requests, row = solution.costs, solution.running_requests, request_bytes(server.ranks[server.stage])
+    costs, requests, row = solution.costs, solution.running_requests, row_bytes(server.ranks[server.stage])
     own = (
         solution.tokens,
         solution.state_slots,

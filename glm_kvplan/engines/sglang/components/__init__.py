@@ -44,7 +44,7 @@ COMPONENTS: tuple[Component, ...] = (
 
 
 _OF_REQUESTS = tuple(component for component in COMPONENTS if component.unit == "request row")
-_NONE, _ONE = PoolSizes(0, 0, 0), PoolSizes(0, 0, 1)
+_ONE = PoolSizes(0, 0, 1)
 
 
 def allocated_bytes(rank: Rank, sizes: PoolSizes) -> int:
@@ -65,12 +65,10 @@ def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
     )
 
 
-def request_bytes(rank: Rank) -> int:
-    """Bytes that one more running request takes on the device, its state slots and tokens aside."""
-    total = 0
-    for component in _OF_REQUESTS:
-        total += device_bytes(component.tensors(rank, _ONE)) - device_bytes(component.tensors(rank, _NONE))
-    return total
+def row_bytes(rank: Rank) -> int:
+    """The whole price of one running request beside its state slots and tokens: over all ledgers paid by the row."""
+    found = (component.ledger(rank, _ONE) for component in _OF_REQUESTS)
+    return sum(ledger.bytes_per_unit for ledger in found if ledger is not None)
 
 
 def rank_ledgers(rank: Rank, sizes: PoolSizes) -> tuple[Ledger, ...]:

@@ -52,15 +52,6 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     return Served(min(demand.concurrency, fits * workers), fits, limit)
 
 
-def longest_context(deployment: Deployment, sizes: PoolSizes) -> int:
-    """Tokens that one request alone can have on a worker; 0 where not even a short one runs."""
-    if sizes.running_requests < 1 or sizes.state_slots < deployment.slots_per_request:
-        return 0
-    page = deployment.page_size
-    held = min(sizes.tokens // page * page - deployment.decode_reserve, sizes.tokens - 1)
-    return max(0, min(held, deployment.context_length))
-
-
 def check(demand: Demand, deployment: Deployment) -> None:
     """Refuse a demand that no pool size can serve. Raises InputError."""
     if not 0 < demand.concurrency <= LARGEST_COUNT:

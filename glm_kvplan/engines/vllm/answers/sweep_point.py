@@ -22,9 +22,7 @@ COLUMNS = (
     Column("block_size", "int", "tokens of a block", "GPU"),
     Column("block_bytes", "int", "bytes of one block", "GPU"),
     Column("request_blocks", "int", "blocks of one at the workload's longest context", "request"),
-    Column(
-        "request_fixed_blocks", "int", "blocks of one before its first token", "request", say("fixed per request"), 3
-    ),
+    Column("fixed_blocks", "int", "blocks of one before its first token", "request", say("fixed per request"), 3),
     Column("printed_tokens", "int", "what the boot line calls the cache size", "worker", say("printed tokens"), 2),
     Column("printed_concurrency", "float", "what the boot line calls maximum concurrency", "worker"),
     Column("max_num_seqs", "int", "requests one engine runs at once, at most", "worker"),
