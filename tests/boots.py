@@ -11,10 +11,12 @@ from unittest.mock import patch
 
 from paths import DATA
 
+from glm_kvplan.engines.boot_logs import BesideLog
+from glm_kvplan.engines.log_stream import read_file
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
+from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, Reconciliation, reconcile
-from glm_kvplan.engines.sglang.boot_log.stream import read_file
+from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, reconcile
 
 LOGS = DATA / "logs"
 BOOTS = DATA / "boots"  # flags not in the log
@@ -23,7 +25,7 @@ SECRETS = ("sk-live-0123456789abcdef", "adm-0123456789", "hunter2", "wm-secret-7
 
 
 def boots_of(path: Path) -> list[Boot]:
-    return read_log(read_file(str(path)))
+    return read_log(read_file(str(path), ANCHORS))
 
 
 def plain_lines(path: Path) -> list[str]:
@@ -35,9 +37,9 @@ def facts(boot: Boot) -> tuple[object, ...]:
     return boot.arguments, boot.ranks
 
 
-def held(name: str, given: Given | None = None) -> Reconciliation:
+def held(name: str, given: BesideLog | None = None) -> Reconciliation:
     """A log of tests/data/logs against the plan."""
-    return reconcile(boots_of(LOGS / f"{name}.log")[-1], given or Given())
+    return reconcile(boots_of(LOGS / f"{name}.log")[-1], given or BesideLog())
 
 
 def edited(name: str, *edits: tuple[str, str]) -> Reconciliation:

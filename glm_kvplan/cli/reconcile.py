@@ -7,9 +7,10 @@ import typer
 
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import ContainerName, Json, Launch, Model, Revision, Set, launch_given
+from glm_kvplan.engines.boot_logs import BesideLog, LoggedBoots, read_boots
+from glm_kvplan.engines.engine import NAMES, Engine, engine_answering, engine_named
+from glm_kvplan.engines.launches import Launchable, launched_engine
 from glm_kvplan.engines.planner import read_launch
-from glm_kvplan.engines.sglang.boot_log.boot import Boot
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given
 from glm_kvplan.errors import InputError
 
 _SAVE = "Save"
@@ -38,7 +39,7 @@ def reconcile(
         str | None,
         typer.Option(
             "--engine",
-            help="SGLang release, `installed`, or a profile file. [the one that fits best]",
+            help="Release (0.5.23, vllm-0.33.0), `installed`, or a profile file. [the one that fits best]",
             metavar="RELEASE",
         ),
     ] = None,
@@ -51,7 +52,7 @@ def reconcile(
     launch: Launch = None,
     container: ContainerName = None,
     values: Set = None,
-    draft_config: Annotated[
+    draft: Annotated[
         str | None,
         typer.Option(
             "--draft-config", help="config.json of a draft model of its own: a file or a directory.", metavar="FILE"
@@ -75,33 +76,35 @@ def reconcile(
 
     Example: docker logs sglang 2>&1 | kvplan reconcile - --gpu b200 --save plan.yaml
     """
-    from glm_kvplan.engines.sglang.boot_log.causes import causes
-    from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile as hold
-
-    boots, source = _boots(log, url, timeout)
+    asked = launch_given(context.obj["launch"], launch, values)
+    (writer, boots), source = _boots(log, url, timeout, _engines(engine, asked, container))
     number = len(boots) if boot is None else boot
     if number > len(boots):
         raise InputError(f"--boot {number}: the log holds {len(boots)}")
-    asked = launch_given(context.obj["launch"], launch, values)
-    command = None if asked is None else read_launch(asked, engine, container).command
-    given = Given(engine=engine, gpu=gpu, model=model, revision=revision, draft_config=draft_config)
-    if command is not None:
-        given = given._replace(flags=command.flags, environment=command.environment)
-    answer = hold(boots[number - 1], given)
-    likely = causes(answer)
+    beside = BesideLog(engine=engine, gpu=gpu, model=model, revision=revision, draft=draft)
+    if asked is not None:
+        command = read_launch(asked, engine or writer.name, container).command
+        beside = beside._replace(flags=command.flags, environment=command.environment)
+    found = writer.reconcile(boots[number - 1], beside)
     if save is not None:
-        from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document, to_yaml
+        from glm_kvplan.engines.saved_plan import to_yaml
 
-        _save(save, to_yaml(plan_document(answer, source)), force, answer.explained)
-    if save == "-":
-        pass  # the file is the output
-    else:
-        from glm_kvplan.engines.sglang.answers.reconcile_answer import answer_reconcile
-        from glm_kvplan.engines.sglang.answers.reconcile_page import reconcile_page
+        _save(save, to_yaml(writer.saved_plan(found, source)), force, found.explained)
+    if save != "-":  # the file is the output
+        made = engine_answering(writer, "reconcile")
+        answer = made.answer(found, number, len(boots))
+        print_answer("reconcile", answer, lambda: made.page(answer), json)
+    return 0 if found.explained else 1
 
-        told = answer_reconcile(answer, likely, number, len(boots))
-        print_answer("reconcile", told, lambda: reconcile_page(told), json)
-    return 0 if answer.explained else 1
+
+def _engines(named: str | None, asked: Launchable | None, container: str | None) -> list[Engine]:
+    """The engines that can have written the log: the one that is named, that the launch command starts, or any."""
+    prefix = (named or "").partition("-")[0]
+    if prefix in NAMES:
+        return [engine_named(prefix)]
+    told = None if asked is None else launched_engine(asked, container)
+    every = [engine_named(each) for each in (NAMES if told is None else (told,))]
+    return [each for each in every if named in each.releases()] or every
 
 
 def _save(path: str, text: str, force: bool, explained: bool) -> None:
@@ -109,23 +112,20 @@ def _save(path: str, text: str, force: bool, explained: bool) -> None:
     if path == "-":
         print(text, end="")
     else:
-        from glm_kvplan.engines.sglang.boot_log.plan_file import save
+        from glm_kvplan.engines.saved_plan import save
 
         save(path, text, force=force)
         print(f"kvplan: wrote {path}{doubt}", file=sys.stderr)
 
 
-def _boots(log: str | None, url: str | None, timeout: float) -> tuple[list[Boot], str]:
+def _boots(log: str | None, url: str | None, timeout: float, engines: list[Engine]) -> tuple[LoggedBoots, str]:
     """The starts, and what to call where they were read."""
     if url is not None and log is None:
-        from glm_kvplan.engines.sglang.boot_log.server_info import read_server_info
-
-        found = read_server_info(url, timeout)
-        return [found], found.origin
+        found = engines[0].ask_server(url, timeout)
+        return LoggedBoots(engines[0], [found]), found.origin
     if log is None or url is not None:
         raise InputError("give a log (- for standard input) or --url, one of them")
-    from glm_kvplan.engines.sglang.boot_log.reader import read_log
-    from glm_kvplan.engines.sglang.boot_log.stream import Progress, read_file
+    from glm_kvplan.engines.log_stream import Progress
 
     with Progress(log) as progress:
-        return read_log(read_file(log, progress)), "standard input" if log == "-" else log
+        return read_boots(log, engines, progress), "standard input" if log == "-" else log

@@ -17,6 +17,7 @@ from glm_kvplan.errors import InputError
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.answer_head import Head
+    from glm_kvplan.engines.boot_logs import BesideLog, LogReader
     from glm_kvplan.engines.expectations import Expectations, Held
     from glm_kvplan.engines.measures import Started
     from glm_kvplan.launch.launch import Container, Launch
@@ -150,6 +151,7 @@ class Engine(Protocol):
     flags: Sequence[Flag]  # what can be given to a plan: the engine's memory flags, and kvplan's own
     switches: Mapping[str, Variable]  # environment variables that change bytes, by name
     context_option: str  # how it spells the longest request
+    log_anchors: Sequence[str]  # a piece of every line of a boot log that its reader reads
 
     def releases(self) -> tuple[str, ...]:
         """The releases with a profile, oldest first."""
@@ -165,6 +167,21 @@ class Engine(Protocol):
 
     def read(self, launch: "Launch", release: Release, within: Path | None = None) -> Any:
         """One launch's words, its own config file included (which must lie in `within`). Raises InputError."""
+
+    def log_reader(self) -> "LogReader":
+        """A new reader of boot logs."""
+
+    def ask_server(self, url: str, timeout: float) -> Any:
+        """What a running server says of its start. Raises InputError, also where the engine's servers do not tell."""
+
+    def reconcile(self, boot: Any, beside: "BesideLog") -> Any:
+        """A start held against the plan of its launch: `explained`, and what `answer_reconcile` shows.
+
+        Raises InputError, RefusedError.
+        """
+
+    def saved_plan(self, found: Any, source: str) -> Mapping[str, object]:
+        """A deployment file with the memory that such a start measured; `source` is where it was read."""
 
     def resolve(self, given: "Given") -> Any:
         """The plan that `given` becomes. Raises InputError, RefusedError."""

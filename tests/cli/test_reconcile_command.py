@@ -8,12 +8,14 @@ import yaml
 from boots import LOGS, PUBLISHED, SECRETS, SERVER_INFO, held, serving
 
 from glm_kvplan.cli import main
+from glm_kvplan.engines.log_stream import read_file
 from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document, save, to_yaml
+from glm_kvplan.engines.saved_plan import save, to_yaml
+from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
+from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.boot_log.server_info import boot_of
-from glm_kvplan.engines.sglang.boot_log.stream import read_file
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError
 
@@ -183,4 +185,4 @@ def test_one_of_several_boots(capsys: pytest.CaptureFixture[str], tmp_path: Path
 
 def test_reading_a_file_is_reading_its_lines() -> None:
     path = LOGS / "example-b-0.5.23.log"
-    assert read_log(read_file(str(path))) == read_log(path.read_text(encoding="utf-8").splitlines())
+    assert read_log(read_file(str(path), ANCHORS)) == read_log(path.read_text(encoding="utf-8").splitlines())

@@ -10,10 +10,11 @@ from boots import BOOTS, LOGS, boots_of, held
 
 from glm_kvplan.answers.check.calibrating_boot import read_calibration
 from glm_kvplan.cli import main
+from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.calibrated import of_boot
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
+from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.engines.sglang.sizing.transients import graph_bytes
@@ -150,7 +151,7 @@ def test_what_does_not_say_enough(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not tell the card: `kvplan reconcile"):
         read_calibration(str(LOGS / "mi355x-nospec.log"))
     (log,) = boots_of(BOOTS / "h20-3e-older-build.log")
-    answer = reconcile(log, Given(flags={"tp_size": 8}, gpu="h20-3e"))
+    answer = reconcile(log, BesideLog(flags={"tp_size": 8}, gpu="h20-3e"))
     with pytest.raises(InputError, match="prints no memory before and after the load"):
         of_boot(answer, "it")
     empty = tmp_path / "plan.yaml"

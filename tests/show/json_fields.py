@@ -50,6 +50,7 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
     from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
     from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer as VllmEstimateAnswer
+    from glm_kvplan.engines.vllm.answers.reconcile_answer import ReconcileAnswer as VllmReconcileAnswer
     from glm_kvplan.engines.vllm.answers.solve_answer import SolveAnswer as VllmSolveAnswer
     from glm_kvplan.memory.budget import MemoryBudget
     from glm_kvplan.memory.gpu_list import GpusAnswer
@@ -80,6 +81,7 @@ def sections() -> dict[str, Any]:
         "diff": DiffAnswer,
         "sweep": SweepAnswer,
         "reconcile": ReconcileAnswer,
+        "reconcile of vLLM": VllmReconcileAnswer,
         "explain": ExplainAnswer,
         "explain, where": PlacesAnswer,
         "explain, topics": TopicsAnswer,

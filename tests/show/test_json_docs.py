@@ -39,6 +39,7 @@ COMMANDS = {
     "check": "check examples",
     "diff": "diff examples/b200-tp4-mtp.kvplan.yaml --engine 0.5.21 --engine 0.5.22",
     "sweep": "sweep --over tp_size=4,8 --over engine=sglang-0.5.23,vllm-0.33.0",
+    "reconcile of vLLM": "reconcile tests/data/vllm_logs/h200x4-tp4-mtp3.log",
     "reconcile": "reconcile tests/data/logs/b200x4-mtp4-slots700.log",
 }
 SECTIONS = {

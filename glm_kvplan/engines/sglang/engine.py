@@ -13,7 +13,10 @@ from glm_kvplan.engines.sglang.plan import Plan, resolved
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from glm_kvplan.engines.boot_logs import BesideLog, LogReader
     from glm_kvplan.engines.launches import LaunchCommand
+    from glm_kvplan.engines.sglang.boot_log.boot import Boot
+    from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
     from glm_kvplan.launch.launch import Launch
 
 
@@ -26,6 +29,12 @@ class _Sglang:
     flags: Sequence[Flag] = tuple(row for row in TABLE if row.role in ("flag", "ours"))
     switches: Mapping[str, Variable] = ENVIRONMENT
     context_option = "--context-length"
+
+    @property
+    def log_anchors(self) -> Sequence[str]:
+        from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
+
+        return ANCHORS
 
     def releases(self) -> tuple[str, ...]:
         return profile.releases()
@@ -44,6 +53,27 @@ class _Sglang:
         from glm_kvplan.engines.sglang.launch_command import command_of
 
         return command_of(launch, release.base_release, within)
+
+    # what reads boot logs is imported where one is read
+    def log_reader(self) -> "LogReader":
+        from glm_kvplan.engines.sglang.boot_log.reader import LogReader
+
+        return LogReader()
+
+    def ask_server(self, url: str, timeout: float) -> "Boot":
+        from glm_kvplan.engines.sglang.boot_log.server_info import read_server_info
+
+        return read_server_info(url, timeout)
+
+    def reconcile(self, boot: "Boot", beside: "BesideLog") -> "Reconciliation":
+        from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
+
+        return reconcile(boot, beside)
+
+    def saved_plan(self, found: "Reconciliation", source: str) -> Mapping[str, object]:
+        from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document
+
+        return plan_document(found, source)
 
     def resolve(self, given: Given) -> Plan:
         return resolved(given)

@@ -10,11 +10,15 @@ from glm_kvplan.engines.vllm.environment import ENVIRONMENT
 from glm_kvplan.engines.vllm.flag_values import read_flag
 from glm_kvplan.engines.vllm.flags import FLAGS
 from glm_kvplan.engines.vllm.plan import Plan, resolved
+from glm_kvplan.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from glm_kvplan.engines.boot_logs import BesideLog, LogReader
     from glm_kvplan.engines.launches import LaunchCommand
+    from glm_kvplan.engines.vllm.boot_fits import BootFit
+    from glm_kvplan.engines.vllm.boot_lines import Boot
     from glm_kvplan.launch.launch import Launch
 
 
@@ -27,6 +31,12 @@ class _Vllm:
     flags: Sequence[Flag] = FLAGS
     switches: Mapping[str, Variable] = ENVIRONMENT
     context_option = "--max-model-len"
+
+    @property
+    def log_anchors(self) -> Sequence[str]:
+        from glm_kvplan.engines.vllm.boot_lines import ANCHORS
+
+        return ANCHORS
 
     def releases(self) -> tuple[str, ...]:
         return profile.releases()
@@ -44,6 +54,25 @@ class _Vllm:
         from glm_kvplan.engines.vllm.launch_command import command_of
 
         return command_of(launch, release.base_release, within)
+
+    # what reads boot logs is imported where one is read
+    def log_reader(self) -> "LogReader":
+        from glm_kvplan.engines.vllm.boot_reader import LogReader
+
+        return LogReader()
+
+    def ask_server(self, url: str, timeout: float) -> "Boot":
+        raise InputError("--url: a vLLM server does not tell its blocks; give its log")
+
+    def reconcile(self, boot: "Boot", beside: "BesideLog") -> "BootFit":
+        from glm_kvplan.engines.vllm.boot_fits import fit_boot
+
+        return fit_boot(boot, beside)
+
+    def saved_plan(self, found: "BootFit", source: str) -> Mapping[str, object]:
+        from glm_kvplan.engines.vllm.boot_fits import plan_document
+
+        return plan_document(found, source)
 
     def resolve(self, given: Given) -> Plan:
         return resolved(given)

@@ -1,21 +1,25 @@
 """A boot log of vLLM beside the plan: each number it prints, what is planned, and whether one explains the other."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.vllm.boot_lines import Boot, Printed
 from glm_kvplan.engines.vllm.components import kda_state
-from glm_kvplan.engines.vllm.memory_before import GRAPHS
+from glm_kvplan.engines.vllm.memory_before import ACTIVATION, GRAPHS, ONE_GPU, SEVERAL_GPUS
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.profile import releases
 from glm_kvplan.engines.vllm.start import Start, start
 from glm_kvplan.engines.vllm.starting import memory_of
 from glm_kvplan.engines.vllm.weight_placement import placement
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.budget import MemoryPart
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.units import GIB
+
+BLOCKS = "blocks of the memory"
+_TELLING = ("cache tokens", "concurrency", "block size", "state padding %", "context", "longest that fits")
 
 
 class LogRow(NamedTuple):
@@ -65,8 +69,8 @@ def reconcile(boot: Boot, plan: Plan, given: MemoryGiven) -> Reconciliation:
     found = _matching_start(boot, plan)
     rows = tuple(_rows(boot, plan, given, found))
     failure = _failure(boot, plan)
-    needed = ("cache tokens", "concurrency", "block size")
-    explained = all(row.verdict == "same" for row in rows if row.title in needed)
+    explained = all(row.verdict == "same" for row in rows if row.title in _TELLING)
+    explained = explained and all(row.verdict != "differs" for row in rows if row.title == BLOCKS)
     explained = explained and (found is not None or failure is not None)
     warnings = list(boot.warnings)
     if boot.refusal is not None and failure is None:
@@ -101,8 +105,10 @@ def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> It
     yield from _memory_rows(boot, plan, given)
     if "cache tokens" in printed and "concurrency" in printed:
         tokens = None if found is None else float(found.printed_tokens)
-        why = "no number of blocks of this plan prints it" if found is None else _blocks_said(boot, plan, found)
+        why = "no number of blocks of this plan prints it" if found is None else _blocks_said(plan, found)
         yield _exact(printed["cache tokens"], tokens, "tokens", why)
+        if found is not None:
+            yield from _blocks_of_the_memory(plan, printed, found)
         yield _exact(
             printed["concurrency"],
             None if found is None else found.concurrency,
@@ -154,7 +160,21 @@ def _memory_rows(boot: Boot, plan: Plan, given: MemoryGiven) -> Iterator[LogRow]
     if "available" in printed and plan.deployment.kv_cache_memory_bytes is None:
         found, _ = memory_of(plan, MemoryGiven(checkpoint=given.checkpoint))
         error = (found.high - found.low) / 2 / GIB
+        yield from _profiled(printed, found.parts)
         yield _estimate(printed["available"], found.nbytes / GIB, error, "the share of the card less all of that")
+
+
+def _profiled(printed: Mapping[str, Printed], parts: tuple[MemoryPart, ...]) -> Iterator[LogRow]:
+    """What the profiling run found; its peak has the estimate of the CUDA graphs in it."""
+    for name, names in (
+        ("weights and context", ("target weights", "draft weights", SEVERAL_GPUS.name, ONE_GPU.name)),
+        ("activations", ("indexer workspace", ACTIVATION.name, GRAPHS[9].name)),
+    ):
+        if name in printed:
+            taken = [part for part in parts if part.name in names]
+            error = sum(part.error_gib**2 for part in taken) ** 0.5
+            said = ", ".join(part.name for part in taken)
+            yield _estimate(printed[name], -sum(part.gib for part in taken), error, said)
 
 
 def _estimate(printed: Printed, planned: float, error: float, why: str) -> LogRow:
@@ -175,14 +195,25 @@ def _why(plan: Plan, name: str) -> str:
     return "a layer's rows over its state" if name == "state padding %" else "--max-model-len"
 
 
-def _blocks_said(boot: Boot, plan: Plan, found: Start) -> str:
-    said = f"{found.count} blocks of {plan.blocks.nbytes:,} bytes, {plan.blocks.needed(found.max_model_len)} a request"
-    available = boot.printed.get("available")
-    if available is None:
-        return said
-    low, high = (plan.blocks.count(int((available.value + end) * GIB)) for end in (-0.005, 0.005))
+def _blocks_said(plan: Plan, found: Start) -> str:
+    return f"{found.count} blocks of {plan.blocks.nbytes:,} bytes, {plan.blocks.needed(found.max_model_len)} a request"
+
+
+def _blocks_of_the_memory(plan: Plan, printed: Mapping[str, Printed], found: Start) -> Iterator[LogRow]:
+    """The blocks that the cache size means, beside those that the memory gives."""
+    deployment, memory = plan.deployment, printed.get("available")
+    if deployment.num_gpu_blocks_override is None and deployment.kv_cache_memory_bytes is None and memory is None:
+        return
+    known, _ = memory_of(plan, MemoryGiven(available_gib=None if memory is None else memory.value))
+    low, high = plan.blocks.count(known.low), plan.blocks.count(known.high)
     inside = low <= found.count <= high
-    return said + (", as the printed memory gives" if inside else f"; the printed memory gives {low} to {high}")
+    # engines beside each other have each its own memory, and the log prints the least of all
+    verdict = "same" if inside else "differs" if deployment.data_parallel_size == 1 else "not planned"
+    why = "the printed memory over a block's bytes" if known.how == "measured" else "as the flags fix them"
+    if not inside:
+        why = f"{why}: {low} to {high}" if low != high else f"{why}: {low}"
+    count = float(found.count if inside else high)
+    yield LogRow(BLOCKS, float(found.count), count, 0.0, "blocks", verdict, why, printed["cache tokens"].line)
 
 
 def _failure(boot: Boot, plan: Plan) -> str | None:

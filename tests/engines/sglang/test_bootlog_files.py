@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from boots import FRAC80, LOGS, boots_of, facts, plain_lines
 
+from glm_kvplan.engines.log_stream import read_file
 from glm_kvplan.engines.sglang.boot_log.boot import LogRank
+from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.stream import read_file
 from glm_kvplan.errors import InputError
 
 EXPECTED = boots_of(FRAC80)[0]
@@ -29,7 +30,7 @@ def test_file_forms(form: str, tmp_path: Path) -> None:
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(FRAC80.read_bytes()))))
-    assert [facts(boot) for boot in read_log(read_file("-"))] == [facts(EXPECTED)]
+    assert [facts(boot) for boot in read_log(read_file("-", ANCHORS))] == [facts(EXPECTED)]
 
 
 def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_a_large_file_is_streamed(tmp_path: Path) -> None:
     seen: list[int] = []
     tracemalloc.start()
     try:
-        boots = read_log(read_file(str(path), seen.append))
+        boots = read_log(read_file(str(path), ANCHORS, seen.append))
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -13,6 +13,7 @@ from paths import DATA
 
 import glm_kvplan as kv
 from glm_kvplan.contexts import contexts
+from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.expectations import Expectations
 from glm_kvplan.engines.planner import given
 from glm_kvplan.engines.sglang.answers.advise_answer import answer_advise
@@ -21,7 +22,6 @@ from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
 from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given as LogGiven
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, reconcile
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
@@ -300,12 +300,12 @@ ARGUMENTS = (
 )
 
 
-def reconciled(text: str, known: LogGiven) -> Reconciliation:
+def reconciled(text: str, known: BesideLog) -> Reconciliation:
     return reconcile(read_log(text.splitlines())[0], known)
 
 
 def test_a_whole_boot_log_is_read_and_its_verdict_names_the_draft() -> None:
-    answer = reconciled(ARGUMENTS + LOG, LogGiven(gpu="gb300:256703"))
+    answer = reconciled(ARGUMENTS + LOG, BesideLog(gpu="gb300:256703"))
     assert answer.plan.deployment.speculative_draft_model_path == "/draft"
     rows = {row.name: row.printed for row in answer.rows}
     assert rows["draft token pool K size"] == rows["draft token pool V size"] == "5.50"
@@ -316,11 +316,11 @@ def test_a_whole_boot_log_is_read_and_its_verdict_names_the_draft() -> None:
 
 def test_with_the_drafts_config_every_number_is_explained(configs: Path) -> None:
     flags = read_launch_command(f"{SERVE} {PUBLIC}", "0.5.20").flags
-    known = LogGiven(flags=flags, gpu="gb300:256703", draft_config=str(configs / "d5x8x128.json"))
+    known = BesideLog(flags=flags, gpu="gb300:256703", draft=str(configs / "d5x8x128.json"))
     answer = reconciled(LOG, known)
     assert answer.explained
     assert {row.name for row in answer.rows} >= {"draft token pool K size", "draft token pool V size"}
-    told = reconciled(ARGUMENTS + LOG, LogGiven(gpu="gb300:256703", draft_config=known.draft_config))
+    told = reconciled(ARGUMENTS + LOG, BesideLog(gpu="gb300:256703", draft=known.draft))
     assert any("fa4" in cause for cause in causes(told))  # the log's arguments leave the draft's kernels out
 
 

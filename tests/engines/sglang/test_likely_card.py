@@ -3,10 +3,11 @@
 import pytest
 from boots import BOOTS, LOGS, boots_of
 
+from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
+from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 
 FLAGS = {
     "quantization": "modelopt_fp4", "context_length": 1048576, "mem_fraction_static": 0.85, "max_running_requests": 16,
@@ -35,7 +36,7 @@ def free(gib: str, kernels: str | None = None) -> tuple[str, ...]:
 def test_a_dgx_station_is_no_h200(gpu: str | None) -> None:
     """248.90 GiB free and trtllm kernels: the same verdict with and without --gpu."""
     (log,) = boots_of(BOOTS / "gb300-station-mtp6.log")
-    answer = reconcile(log, Given(gpu=gpu, flags=FLAGS))
+    answer = reconcile(log, BesideLog(gpu=gpu, flags=FLAGS))
     assert answer.explained
     assert answer.plan.gpu.memory_mib == 256703
     assert (answer.gpu_guessed, answer.gpu_unknown) == (gpu is None, False)

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed
 
+from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.reconcile_page import _difference
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
+from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, Row, bytes_row, telling_digits
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError, RefusedError
@@ -56,7 +57,7 @@ def test_worked_examples_come_out_at_the_printed_memory(name: str) -> None:
 
 
 def test_the_wrong_release_is_not_explained_and_the_right_one_is_named() -> None:
-    answer = held("b200x4-mtp6-frac80", Given(engine="0.5.23"))
+    answer = held("b200x4-mtp6-frac80", BesideLog(engine="0.5.23"))
     assert not answer.explained
     assert answer.first_unexplained is not None
     assert answer.first_unexplained.name == "page_size"
@@ -99,7 +100,7 @@ def test_every_printed_digit_counts() -> None:
             moved = f"{float(row.printed) + step:.2f}"
             changed = text.replace(f": {row.printed}GB", f": {moved}GB").replace(f": {row.printed} GB", f": {moved} GB")
             assert changed != text
-            again = reconcile(read_log(changed.splitlines())[0], Given(engine="0.5.23"))
+            again = reconcile(read_log(changed.splitlines())[0], BesideLog(engine="0.5.23"))
             assert not again.explained
 
 
@@ -119,7 +120,7 @@ def test_an_unexplained_row_never_shows_no_difference() -> None:
 def test_what_can_be_judged_stays_where_no_memory_gives_the_sizes() -> None:
     """A build of before the release: its pools come out as far as they are the same, and its page tells it."""
     (log,) = boots_of(BOOTS / "h20-3e-older-build.log")
-    answer = reconcile(log, Given(flags=OLDER_BUILD, gpu="h20-3e", engine="0.5.23"))
+    answer = reconcile(log, BesideLog(flags=OLDER_BUILD, gpu="h20-3e", engine="0.5.23"))
     assert printed(answer) == {
         "max_total_num_tokens": ("?", "4922240"),
         "max_mamba_cache_size": ("?", "211"),
@@ -175,13 +176,13 @@ def test_flags_from_a_launch_command_where_the_log_has_none() -> None:
     boot = read_log(lines)[0]
     with pytest.raises(InputError, match="no server_args line"):
         reconcile(boot)
-    answer = reconcile(boot, Given({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200", engine="0.5.21"))
+    answer = reconcile(boot, BesideLog({"tp_size": 4, "speculative_algorithm": "EAGLE"}, gpu="b200", engine="0.5.21"))
     assert answer.explained
 
 
 def test_a_release_that_refuses_the_flags() -> None:
     with pytest.raises(RefusedError):
-        held("b200x4-mtp6-frac80", Given({"speculative_eagle_topk": 2}, engine="0.5.20"))
+        held("b200x4-mtp6-frac80", BesideLog({"speculative_eagle_topk": 2}, engine="0.5.20"))
 
 
 def test_flags_cannot_be_read_from_arguments_without_a_width() -> None:
@@ -205,7 +206,7 @@ def test_a_refused_start(line: str, kind: str, memory: float) -> None:
     lines = [text.replace("126.00", f"{memory:.2f}") for text in rest if "Load weight" in text]
     if kind == "no_token_memory":
         head = head.replace("'max_mamba_cache_size': None", "'max_mamba_cache_size': 64")
-    answer = reconcile(read_log([head, *lines, line])[0], Given(engine="0.5.21"))
+    answer = reconcile(read_log([head, *lines, line])[0], BesideLog(engine="0.5.21"))
     rows = printed(answer)
     assert rows["refusal"] == (kind, kind)
     assert answer.explained

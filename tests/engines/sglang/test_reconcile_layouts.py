@@ -4,10 +4,11 @@ from pathlib import Path
 
 from boots import edited, held, printed
 
+from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
+from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.units import GIB
 
@@ -67,13 +68,13 @@ def test_pd_decode_raises_its_slots_after_the_sizing() -> None:
         "[2026-05-14 08:11:01 TP0] Load weight end. elapsed=1.00 s, type=Glm, avail mem=90.00 GB, mem usage=48.00 GB.",
     ]
     head, *rest = decode_log(96)
-    answer = reconcile(read_log([head, *load, *rest])[0], Given(engine="0.5.21"))
+    answer = reconcile(read_log([head, *load, *rest])[0], BesideLog(engine="0.5.21"))
     assert answer.explained, answer.first_unexplained
     rows = printed(answer)
     assert rows["state pool slots"] == ("96", "96")
     assert rows["decode slots: requests"] == ("96", "96")
     head, *rest = decode_log(32)
-    answer = reconcile(read_log([head, *load, *rest])[0], Given(engine="0.5.21"))
+    answer = reconcile(read_log([head, *load, *rest])[0], BesideLog(engine="0.5.21"))
     assert answer.first_unexplained is not None
     assert answer.first_unexplained.name == "state pool slots"
 
@@ -104,7 +105,7 @@ def test_pipeline_stages_are_held_each_against_its_own_layers() -> None:
                 f"conv_state size: {17 * 41 * 36864 / GIB:.2f}GB, ssm_state size: {17 * 41 * 1048576 / GIB:.2f}GB ",
                 f"{stamp}KV Cache is allocated. dtype: torch.bfloat16, #tokens: 100096, KV size: {size:.2f} GB",
             ]
-    answer = reconcile(read_log(lines)[0], Given(engine="0.5.21"))
+    answer = reconcile(read_log(lines)[0], BesideLog(engine="0.5.21"))
     assert answer.explained, answer.first_unexplained
     sizes = [(row.rank, row.printed) for row in answer.rows if row.name == "token pool size"]
     assert [rank for rank, _ in sizes] == ["TP0", "PP1 TP0"]
@@ -135,7 +136,7 @@ def test_replicas_are_sized_each_on_its_own_memory() -> None:
                 f"KV Cache is allocated. dtype: torch.bfloat16, #tokens: {tokens}, KV size: {size:.2f} GB",
             )
         ]
-    answer = reconcile(read_log(lines)[0], Given(engine="0.5.21"))
+    answer = reconcile(read_log(lines)[0], BesideLog(engine="0.5.21"))
     assert answer.explained, answer.first_unexplained
     assert {row.rank for row in answer.rows if row.name == "max_total_num_tokens"} == {"DP0", "DP1"}
 
@@ -168,7 +169,7 @@ def test_a_patched_build_is_explained_by_a_profile_of_its_own(tmp_path: Path) ->
     """ormandj/sglang-glm53-flash-sm120 rc.24: raw FP8 rows as in 0.5.22, index keys of 132 bytes as before it."""
     kv = "[2026-05-14 08:11:02 TP0] KV Cache is allocated. dtype: torch.float8_e4m3fn, #tokens: 65536, KV size: "
     boot = read_log([f"server_args={PATCHED!r}", f"{kv}0.43 GB", f"{kv}0.04 GB"])[0]
-    answer = reconcile(boot, Given(gpu="rtxpro6000"))
+    answer = reconcile(boot, BesideLog(gpu="rtxpro6000"))
     assert not answer.explained
     assert {fit.engine: bool(fit.refused) for fit in answer.fits} == {
         "0.5.20": True,
@@ -178,6 +179,6 @@ def test_a_patched_build_is_explained_by_a_profile_of_its_own(tmp_path: Path) ->
     }
     profile = tmp_path / "rc24.toml"
     profile.write_text('base = "0.5.22"\nindex_rows_pooled = false\n', encoding="utf-8")
-    answer = reconcile(boot, Given(gpu="rtxpro6000", engine=str(profile)))
+    answer = reconcile(boot, BesideLog(gpu="rtxpro6000", engine=str(profile)))
     assert answer.explained, answer.first_unexplained
     assert plan_document(answer, "log")["engine"] == str(profile)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from paths import DATA
 
+from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import Given, reconcile
+from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.units import GB, GIB
 
@@ -115,7 +116,7 @@ def test_the_engines_own_boots_are_explained(release: str) -> None:
         boot = read_log(log_of(record))[0]
         switches = {"SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK": "1"} if record["inputs"]["skip_decode_lock"] else {}
         try:
-            answer = reconcile(boot, Given(engine=release, gpu=gpu, environment=switches))
+            answer = reconcile(boot, BesideLog(engine=release, gpu=gpu, environment=switches))
         except RefusedError:
             continue  # the record's flags were given to the sizing alone; the whole engine would refuse them
         assert answer.explained, (record["case"], answer.first_unexplained)
@@ -183,7 +184,7 @@ def test_the_engines_own_host_pools_are_explained(release: str) -> None:
         if record["inputs"]["mem_layout"] == "page_first_kv_split":
             continue  # its rows are checked bare and allocated wide: see test_host.py
         gpu = "b300" if record["inputs"]["kv_layout"] == "fp8_raw" else "h200:275040"
-        answer = reconcile(read_log(host_log_of(record))[0], Given(engine=release, gpu=gpu))
+        answer = reconcile(read_log(host_log_of(record))[0], BesideLog(engine=release, gpu=gpu))
         rows = [row for row in answer.rows if row.name.startswith(("host", "HiCache"))]
         assert len(rows) >= 3
         assert all(row.explained for row in rows), (record["inputs"], [row for row in rows if not row.explained])

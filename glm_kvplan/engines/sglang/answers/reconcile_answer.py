@@ -5,6 +5,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.boot_log.boot import LoggedMemory
+from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Fit, Reconciliation
 from glm_kvplan.engines.sglang.boot_log.rows import Row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -39,7 +40,7 @@ class ReconcileAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
 
-def answer_reconcile(found: Reconciliation, likely: tuple[str, ...], number: int, count: int) -> ReconcileAnswer:
+def answer_reconcile(found: Reconciliation, number: int, count: int) -> ReconcileAnswer:
     """The answer of one start, the `number`th of `count`, with the likely causes of what is not explained."""
     sizing, boot = found.sizing, found.boot
     band = sizing.band
@@ -51,7 +52,7 @@ def answer_reconcile(found: Reconciliation, likely: tuple[str, ...], number: int
         engine_chosen=found.chosen,
         explained=found.explained,
         verdict=_verdict(found),
-        likely_causes=likely,
+        likely_causes=causes(found),
         memory=sizing.memory,
         available_gib_of_printed_sizes=band and (band.least_gib, band.most_gib),
         sizes=sizing.sizes,

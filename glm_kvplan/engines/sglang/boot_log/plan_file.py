@@ -1,13 +1,7 @@
 """A deployment file for `kvplan check`, with the memory that was measured: the next change starts from it."""
 
-import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-
 from glm_kvplan.engines.sglang.boot_log.log_launch import shortest_flags
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
-from glm_kvplan.errors import InputError
-from glm_kvplan.show.whole_file import destination
 
 
 def plan_document(answer: Reconciliation, source: str) -> dict[str, object]:
@@ -65,25 +59,3 @@ def _memory(answer: Reconciliation, source: str) -> dict[str, object]:
     if memory.draft_weights_gib is not None:
         measured["draft_weights_gib"] = memory.draft_weights_gib
     return {**measured, "source": f"{source}: {how}"}
-
-
-def to_yaml(document: Mapping[str, object]) -> str:
-    """The document as YAML, written by hand: two levels of plain values, which JSON scalars spell in YAML too."""
-    return "\n".join(_yaml_lines(document)) + "\n"
-
-
-def _yaml_lines(document: Mapping[str, object], indent: str = "") -> Iterator[str]:
-    for name, value in document.items():
-        if isinstance(value, Mapping):
-            yield f"{indent}{name}:" if value else f"{indent}{name}: {{}}"
-            yield from _yaml_lines(value, indent + "  ")
-        else:
-            yield f"{indent}{name}: {json.dumps(value)}"
-
-
-def save(path: str, text: str, *, force: bool = False) -> None:
-    """Write the file whole or not at all. Raises InputError where one is there already (without `force`)."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise InputError(f"--save {path}: is not a file; give the name of one, or - to print it")
-    with destination(path, replace=force, option="--save") as file:
-        file.write(text)

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable
 
+from glm_kvplan.engines.log_records import LONGEST_LINE, plain, unwrap
 from glm_kvplan.engines.sglang.boot_log import log_releases as releases
 from glm_kvplan.engines.sglang.boot_log import server_args
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
+from glm_kvplan.engines.sglang.boot_log.line_head import Head, head_of
 from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, FAILURES, SERVER_ARGUMENTS
-from glm_kvplan.engines.sglang.boot_log.unwrap import LONGEST_LINE, Head, head_of, plain, unwrap
 from glm_kvplan.errors import InputError
 
 LARGEST_BOOT_COUNT = 256
@@ -28,7 +29,7 @@ def read_log(lines: Iterable[bytes | str]) -> list[Boot]:
     Ranks may be interleaved, lines coloured, time-stamped or wrapped by Docker, Docker Compose, Kubernetes or a
     JSON-lines collector. Raises InputError where no line is a boot message of the engine.
     """
-    reader = _Reader()
+    reader = LogReader()
     for number, line in enumerate(lines, 1):
         reader.read(number, line)
     if not reader.boots:
@@ -38,7 +39,9 @@ def read_log(lines: Iterable[bytes | str]) -> list[Boot]:
     return reader.boots
 
 
-class _Reader:
+class LogReader:
+    """See `engines.boot_logs.LogReader`."""
+
     def __init__(self) -> None:
         self.boots: list[Boot] = []
         self.pending: dict[str, str] = {}  # lines that a container cut, by stream

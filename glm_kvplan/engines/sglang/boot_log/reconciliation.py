@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
@@ -18,18 +19,6 @@ from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import BASELINE, releases
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.gpu import Gpu, find_gpu
-
-
-class Given(NamedTuple):
-    """What the user says beside the log. `flags` (a launch command's) win over the printed arguments."""
-
-    flags: Mapping[str, object] = {}
-    environment: Mapping[str, str] = {}
-    engine: str | None = None
-    gpu: str | None = None
-    model: str | None = None
-    revision: str | None = None
-    draft_config: str | None = None  # config.json of a draft model of its own
 
 
 class Fit(NamedTuple):
@@ -80,13 +69,13 @@ class Reconciliation(NamedTuple):
         return best if best.rank < own.rank else None
 
 
-def reconcile(boot: Boot, given: Given | None = None) -> Reconciliation:
+def reconcile(boot: Boot, given: BesideLog | None = None) -> Reconciliation:
     """Predict every number of a boot, under every release, and keep the release that was named or that fits best.
 
     Raises InputError where the log has neither flags nor numbers, and what `plan` raises where the release that was
     named refuses the flags.
     """
-    given = given or Given()
+    given = given or BesideLog()
     flags = {**flags_of(boot.arguments), **given.flags}
     if not flags:
         raise InputError(
@@ -94,8 +83,8 @@ def reconcile(boot: Boot, given: Given | None = None) -> Reconciliation:
         )
     if not given.flags:
         require_model(flags)
-    if given.draft_config is not None:
-        flags["draft_config"] = given.draft_config
+    if given.draft is not None:
+        flags["draft_config"] = given.draft
     likely = None if given.gpu is not None else likely_card(boot, flags, given.environment)
     gpu = find_gpu(given.gpu) if given.gpu is not None else None if likely is None else likely.gpu
     named = given.engine or said(boot) or (possible(boot)[0] if len(possible(boot)) == 1 else None)
@@ -158,7 +147,7 @@ def _engines(given: str | None) -> tuple[str, ...]:
     return known if given is None or given in known else (*known, given)
 
 
-def _plan(engine: str, boot: Boot, flags: Mapping[str, object], given: Given, gpu: Gpu | None) -> Plan:
+def _plan(engine: str, boot: Boot, flags: Mapping[str, object], given: BesideLog, gpu: Gpu | None) -> Plan:
     switches = {**environment_of(boot, "cuda" if gpu is None else gpu.vendor), **given.environment}
     made: Plan = plan(flags, model=given.model, revision=given.revision, gpu=gpu, engine=engine, environment=switches)
     return made

@@ -3,20 +3,18 @@
 import sys
 import zlib
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
-from glm_kvplan.engines.sglang.boot_log.unwrap import LONGEST_LINE
+from glm_kvplan.engines.log_records import LONGEST_LINE
 from glm_kvplan.errors import InputError
 
 PIECE = 1 << 18
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31  # zlib: read gzip headers
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-_ANCHORS = tuple(anchor.encode() for anchor in ANCHORS)
 _TEXT_CONTROL = frozenset(b"\t\n\r\x1b\x08\x0c")
 
 
@@ -44,21 +42,22 @@ class Progress:
             print(file=sys.stderr)
 
 
-def read_file(path: str, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """The lines of `path` ("-": standard input) that may matter; long stretches without a boot message are skipped.
+def read_file(path: str, anchors: Iterable[str], progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    """The lines of `path` ("-": standard input) that may matter; long stretches without one of `anchors` are skipped.
 
     `progress` is called with the bytes read so far, piece by piece. A file that ends early (a gzip that was cut) gives
     what it holds. Raises InputError for a file that cannot be read or is not text.
     """
+    wanted = tuple(anchor.encode() for anchor in anchors)
     if path == "-":
-        yield from _lines(_pieces(sys.stdin.buffer, "standard input", progress))
+        yield from _lines(wanted, _pieces(sys.stdin.buffer, "standard input", progress))
         return
     try:
         file = Path(path).open("rb")  # noqa: SIM115 (closed below)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     with file:
-        yield from _lines(_pieces(file, path, progress))
+        yield from _lines(wanted, _pieces(file, path, progress))
 
 
 def _pieces(raw: IO[bytes], name: str, progress: Callable[[int], None] | None) -> Iterator[bytes]:
@@ -118,7 +117,7 @@ def _require_text(piece: bytes, name: str) -> None:
         raise InputError(f"{name}: is binary data, not a log; give the server's text output (gzip is read as it is)")
 
 
-def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _lines(anchors: tuple[bytes, ...], pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Whole lines of the pieces around boot messages; of a longer line than any the engine writes, its start."""
     rest = b""
     wanted = False  # the piece before this one held a message: a line it began may go on here
@@ -129,7 +128,7 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
             rest = piece
             continue
         whole, rest = piece[:cut], piece[cut:][:LONGEST_LINE]
-        here = any(anchor in whole for anchor in _ANCHORS)
+        here = any(anchor in whole for anchor in anchors)
         if here or wanted:
             yield from whole.splitlines()
         wanted = here
