@@ -1,6 +1,6 @@
 """`kvplan advise`: which flags serve a workload."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -9,7 +9,12 @@ from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, Lengths, read_demand
-from glm_kvplan.engines.engine import answering
+from glm_kvplan.engines.engine import Plan, answering
+from glm_kvplan.errors import InputError
+from glm_kvplan.units import parse_count
+
+_SEARCH = "Search for a layout"
+MOST_GPUS = 1024
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -30,17 +35,107 @@ def advise(
             "--try-state-dtype", help="Also try this mamba_ssm_dtype (accuracy is yours to judge).", metavar="DTYPE"
         ),
     ] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(
+            "--gpus",
+            help="Search layouts on so many GPUs: 8, or 8,16,32; the cheapest that serves wins.",
+            rich_help_panel=_SEARCH,
+            metavar="N,...",
+        ),
+    ] = None,
+    tries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            help="With --gpus: values to try beside your own, kv-cache-dtype=fp8_e4m3,bfloat16; may be repeated.",
+            rich_help_panel=_SEARCH,
+            metavar="FLAG=VALUE,...",
+        ),
+    ] = None,
+    per_host: Annotated[
+        int | None,
+        typer.Option(
+            "--gpus-per-host",
+            help="With --gpus: GPUs of one host. [8; as the card says]",
+            rich_help_panel=_SEARCH,
+            min=1,
+            max=MOST_GPUS,
+        ),
+    ] = None,
+    launch_out: Annotated[
+        str | None,
+        typer.Option(
+            "--launch-out",
+            help="With --gpus: write the launch command of a server there.",
+            rich_help_panel=_SEARCH,
+            metavar="FILE",
+        ),
+    ] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            "--save",
+            help="With --gpus: write a deployment file of a server there, for `kvplan check`.",
+            rich_help_panel=_SEARCH,
+            metavar="FILE",
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Which flags serve a workload on this GPU and layout, proved by solving them.
+    """Which flags serve a workload on this GPU and layout, proved by solving them; or how many GPUs it takes.
 
     Exit code 1: no flags do; the nearest layouts that would are listed.
 
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
-    made = answering(plan, "advise")
     demand = read_demand(plan, context, concurrency, checkpoints, confidence)
+    if gpus is not None:
+        made = answering(plan, "fleet")
+        answer = made.answer(plan, demand, given, _numbers(gpus), _tries(plan, tries or []), per_host)
+        if answer.best is not None:
+            _write(answer.best, launch_out, save)
+        print_answer("advise --gpus", answer, lambda: made.page(answer), json)
+        return 0 if answer.holds else 1
+    if tries or per_host or launch_out or save:
+        raise InputError("--try, --gpus-per-host, --launch-out and --save go with --gpus")
+    made = answering(plan, "advise")
     answer = made.answer(plan, demand, given, state_dtype)
     print_answer("advise", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = [parse_count(word, "--gpus") for word in text.split(",")]
+    if max(numbers) > MOST_GPUS:
+        raise InputError(f"--gpus {text[:60]}: at most {MOST_GPUS}")
+    return numbers
+
+
+def _write(best: Any, launch_out: str | None, save: str | None) -> None:
+    from glm_kvplan.show.whole_file import destination
+
+    if launch_out is not None:
+        with destination(launch_out, replace=False, option="--launch-out") as file:
+            file.write(best.command + "\n")
+    if save is not None:
+        import yaml
+
+        with destination(save, replace=False, option="--save") as file:
+            yaml.safe_dump(dict(best.plan_file), file, sort_keys=False)
+
+
+def _tries(plan: Plan, texts: list[str]) -> dict[str, list[object]]:
+    """The values of `--try FLAG=VALUE,...` by flag. Raises InputError."""
+    from glm_kvplan.engines.flag import read_value
+
+    flags = {flag.name: flag for flag in plan.given.profile.engine.flags}
+    found: dict[str, list[object]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        known = flags.get(name.strip().lstrip("-").replace("-", "_"))
+        if known is None or not equals:
+            raise InputError(f"--try {text[:60]}: give FLAG=VALUE,... of a flag of the engine's memory")
+        found.setdefault(known.name, []).extend(read_value(known, value.strip()) for value in values.split(","))
+    return found

@@ -27,6 +27,7 @@ class Gpu:
     capability: tuple[int, int]  # CUDA compute capability; (9, 4) and the like on ROCm: gfx942
     integrated: bool  # memory is shared with the host (GB10)
     source: str
+    gpus_per_host: int = 8  # of the usual host; asked about where layouts are sought
 
     @property
     def blackwell(self) -> bool:
@@ -57,6 +58,7 @@ def _table() -> dict[str, tuple[Gpu, frozenset[str]]]:
             capability=(entry["capability"][0], entry["capability"][1]),
             integrated=entry.get("integrated", False),
             source=entry["source"],
+            gpus_per_host=entry.get("gpus_per_host", 8),
         )
         spellings = (key, entry["name"], *entry.get("aliases", ()))
         table[key] = (gpu, frozenset(_squeeze(spelling) for spelling in spellings))

@@ -39,6 +39,7 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.sglang.answers.engines_answer import EnginesAnswer
     from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer
     from glm_kvplan.engines.sglang.answers.explain_answer import PlacesAnswer
+    from glm_kvplan.engines.sglang.answers.fleet_answer import FleetAnswer, FleetShown
     from glm_kvplan.engines.sglang.answers.host_shown import HostShown
     from glm_kvplan.engines.sglang.answers.map_shown import MapShown
     from glm_kvplan.engines.sglang.answers.model_answer import ModelAnswer
@@ -70,6 +71,8 @@ def sections() -> dict[str, Any]:
         "host": HostShown,
         "decode_overrun": OverrunShown,
         "advise": AdviseAnswer,
+        "advise --gpus": FleetAnswer,
+        "a layout": FleetShown,
         "pools": PoolsAnswer,
         "validate": ValidateAnswer,
         "resolve": ResolveAnswer,

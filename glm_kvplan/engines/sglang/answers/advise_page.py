@@ -14,13 +14,8 @@ from glm_kvplan.units import GIB
 
 
 def advise_page(answer: AdviseAnswer) -> Page:
-    head, demand = answer.head, answer.demand
-    wanted = say(
-        "wanted: {requests} at once, contexts of {contexts}",
-        requests=count(demand.concurrency, "request"),
-        contexts=contexts_said(demand),
-    )
-    lead = [Line(head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted)]
+    head = answer.head
+    lead = [Line(head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted_line(answer.demand))]
     if answer.memory.upper_bound:
         lead.append(Line(bound_said(answer.memory), "careful"))
     sections: list[Section] = []
@@ -31,6 +26,15 @@ def advise_page(answer: AdviseAnswer) -> Page:
     if answer.shortage is not None:
         sections.append(Section("shortage", tuple(_shortage(answer)), say("What is short"), quiet=True))
     return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes)
+
+
+def wanted_line(demand: DemandShown) -> Said:
+    """What was asked for."""
+    return say(
+        "wanted: {requests} at once, contexts of {contexts}",
+        requests=count(demand.concurrency, "request"),
+        contexts=contexts_said(demand),
+    )
 
 
 def contexts_said(demand: DemandShown) -> Said | str:

@@ -1,0 +1,125 @@
+"""`kvplan advise --gpus`: the fewest GPUs, and a command that does what it promises when it is typed."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+import glm_kvplan as kv
+from glm_kvplan.cli import main
+from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.sglang.answers.fleet_answer import FleetAnswer, answer_fleet
+from glm_kvplan.engines.sglang.sizing.served_requests import served
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
+
+MIX = "0.8:8k,0.2:128k"
+
+
+def run(*words: str) -> object:
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    return left.value.code
+
+
+def sought(*gpus: int, gpu: str = "h200", requests: int = 200, tries: object = None, **flags: object) -> FleetAnswer:
+    plan = kv.plan(flags, gpu=gpu)
+    return answer_fleet(plan, Demand(parse_contexts(MIX), requests), MemoryGiven(), gpus, tries or {})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "gpus", "requests"),
+    [
+        ("h200", (8,), 200),
+        ("h200", (2, 4, 8, 16), 500),
+        ("b200", (4, 8), 300),
+        ("mi300x", (8,), 100),
+        ("gb200", (8,), 300),
+    ],
+)
+def test_the_command_does_what_it_promises(gpu: str, gpus: tuple[int, ...], requests: int) -> None:
+    found = sought(*gpus, gpu=gpu, requests=requests)
+    assert found.holds and found.best is not None
+    for one in (found.best, found.runner_up):
+        if one is None:
+            continue
+        plan = kv.plan(launch=one.command, gpu=gpu)
+        assert plan.gpus * one.servers == one.gpus and plan.hosts <= one.hosts
+        server = Server(plan, MemoryGiven())
+        assert server.sizes == one.sizes
+        share = Demand(parse_contexts(MIX), -(-requests // one.servers))
+        assert served(share, plan.deployment, server.sizes).requests >= share.concurrency
+        assert one.floor_tokens <= server.sizes.tokens <= one.ceiling_tokens
+        assert server.usable >= server.needs(share.contexts.longest).nbytes
+
+
+def test_fewest_gpus_first() -> None:
+    found = sought(16, 4, 8)
+    assert [layout.gpus for layout in found.layouts] == [4, 8, 16]
+    assert not found.layouts[0].holds and found.best == found.layouts[1]
+    assert found.best is not None and found.best.most >= found.best.served == 200
+
+
+def test_a_layout_of_the_user_s_stays() -> None:
+    found = sought(8, tp_size=4)
+    assert {layout.servers for layout in found.layouts} == {2}
+    assert sought(6, tp_size=4).layouts == ()
+
+
+def test_values_to_try_come_after_the_user_s_own() -> None:
+    tries = {"kv_cache_dtype": ["fp8_e4m3"], "mamba_ssm_dtype": ["bfloat16"]}
+    assert not sought(4).holds
+    helped = sought(4, tries=tries).best
+    assert helped is not None and set(tries) & set(helped.flags)
+    enough = sought(8, tries=tries).best
+    assert enough is not None and not set(tries) & set(enough.flags)
+    with pytest.raises(InputError, match="at most 64"):
+        sought(4, tries={f"f{n}": [1] for n in range(7)})
+
+
+def test_a_server_of_several_hosts_has_their_flags() -> None:
+    found = sought(8, gpu="gb10", requests=10).best
+    assert found is not None and found.hosts == 8
+    words = shlex.split(found.command.replace("\\\n", " "))
+    assert words[words.index("--nnodes") + 1] == "8" and "$NODE_RANK" in words
+
+
+def test_memory_of_one_layout_is_refused() -> None:
+    with pytest.raises(InputError, match="one layout's"):
+        answer_fleet(
+            kv.plan({}, gpu="h200"), Demand(parse_contexts("8k"), 1), MemoryGiven(available_gib=50.0), (8,), {}
+        )
+
+
+def test_files_to_go_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command, plan = tmp_path / "launch.sh", tmp_path / "plan.yaml"
+    words = ["advise", "--gpu", "h200", "--gpus", "4,8", "--context", MIX, "--concurrency", "200", "--json"]
+    assert run(*words, "--launch-out", str(command), "--save", str(plan)) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["best"]["gpus"] == 8 and command.read_text(encoding="utf-8") == told["best"]["command"] + "\n"
+    assert yaml.safe_load(plan.read_text(encoding="utf-8"))["expect"] == {"max_running_requests": 200}
+    assert run("check", str(plan)) == 0
+    assert run(*words, "--save", str(plan)) == 2
+
+
+def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("advise", "--gpus", "4", "--context", "1m", "--concurrency", "500") == 1
+    assert "none of these numbers of GPUs serves it: 4" in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--try", "kv_cache_dtype=fp8_e4m3"), "go with --gpus"),
+        (("--gpus", "8", "--try", "nothing=1"), "FLAG=VALUE"),
+        (("--gpus", "many"), "--gpus"),
+        (("--gpus", "4096"), "at most 1024"),
+    ],
+)
+def test_what_cannot_be_sought(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str) -> None:
+    assert run("advise", *words) == 2
+    assert said in capsys.readouterr().err
