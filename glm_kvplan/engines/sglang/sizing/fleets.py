@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.moves import MOST_TP
 from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
 from glm_kvplan.engines.sglang.sizing.server import Server
@@ -11,7 +12,9 @@ from glm_kvplan.errors import KvplanError
 from glm_kvplan.workload import Demand
 
 MOST_REQUESTS = 1 << 16  # of one worker, where the most that a layout serves is looked for
-_LAYOUT = ("tp_size", "dp_size", "enable_dp_attention", "nnodes", "pp_size", "attn_cp_size")
+_SIZES = frozenset(  # of the parallel layout
+    name for name, flag in FLAG.items() if flag.group == FLAG["tp_size"].group and flag.kind == "int"
+)
 
 
 class Fleet(NamedTuple):
@@ -58,7 +61,7 @@ def fleets(server: Server, demand: Demand, gpus: int, tries: Sequence[Mapping[st
 def _layouts(server: Server, gpus: int, per_host: int) -> Iterator[dict[str, Any]]:
     """Tensor parallelism of one server, and its groups of DP attention; a server larger than a host takes several."""
     given = server.plan.flags
-    if any(name in given for name in _LAYOUT):
+    if not _SIZES.isdisjoint(given):
         if gpus % server.plan.gpus == 0:
             yield {}
         return
