@@ -186,7 +186,7 @@ _ACCEPTED = {
 
 
 def _count(text: str) -> int:
-    """A token count with the engine's suffixes (utils/common.py:3329-3364 at 0.5.21): 1k is 1000, 1Ki is 1024."""
+    """A token count with the engine's suffixes (utils/common.py:3394-3429 at 0.5.23): 1k is 1000, 1Ki is 1024."""
     match = re.fullmatch(_COUNT, text.strip())
     if match is None:
         return int(text)

@@ -32,7 +32,7 @@ class MemoryPart(NamedTuple):
 
 class MemoryBudget(NamedTuple):
     """GiB free before the weights load and after target and draft have: the minimum over all ranks, as the engine
-    takes it (distributed/bootstrap.py:177-207, mem_cache/kv_cache_configurator.py:2186-2192 at 0.5.21).
+    takes it (distributed/bootstrap.py:193-223, mem_cache/kv_cache_configurator.py:2999-3005 at 0.5.23).
 
     `how` is "measured" only where both readings were given, "calibrated" where a boot of the same cards says what they
     do not show. `error_gib` is how far `available_gib` may be off.

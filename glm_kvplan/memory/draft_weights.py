@@ -28,8 +28,8 @@ class DraftBytes(NamedTuple):
 def draft_bytes(draft: DraftModel, ranks: int) -> DraftBytes:
     """Bytes of a block draft's tensors on one of `ranks` that share its attention.
 
-    Source: models/dflash.py:187-660, models/dspark.py at 0.5.21, built by the engine's own classes on 1 to 8 ranks;
-    kernels/ops/speculative/fused_kv_materialize.py:328-331.
+    Source: models/dflash.py:189-727, models/dspark.py at 0.5.23, built by the engine's own classes on 1 to 8 ranks;
+    kernels/ops/speculative/fused_kv_materialize.py:328-331 at 0.5.23.
     """
     hidden, width, heads = draft.hidden_size, draft.head_dim, draft.attention_heads // ranks
     kv = draft.heads(ranks)
@@ -55,7 +55,7 @@ def draft_bytes(draft: DraftModel, ranks: int) -> DraftBytes:
 def rope_growth(draft: DraftModel, positions: int) -> int:
     """Bytes the RoPE table grows by when it is laid out anew for `positions`.
 
-    Source: utils/common.py:4880-4920 at 0.5.21 (reserve_rope_cache_for_long_sequences).
+    Source: utils/common.py:4999-5039 at 0.5.23 (reserve_rope_cache_for_long_sequences).
     """
     rows = -(-positions // ROPE_ROWS) * ROPE_ROWS
     return max(0, rows - draft.max_position_embeddings) * draft.head_dim * ROPE_BYTES

@@ -111,7 +111,7 @@ def _named(name: str) -> Gpu:
 def local_gpu() -> Gpu:
     """The cards of this machine as nvidia-smi lists them; the smallest memory counts, as in the engine.
 
-    The engine reads every listed card, whatever CUDA_VISIBLE_DEVICES says (utils/common.py:742-777 at 0.5.21).
+    The engine reads every listed card, whatever CUDA_VISIBLE_DEVICES says (utils/common.py:802-837 at 0.5.23).
     Raises InputError when nvidia-smi is missing, fails, or lists nothing usable.
     """
     program = shutil.which("nvidia-smi")

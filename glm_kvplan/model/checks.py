@@ -10,7 +10,7 @@ from glm_kvplan.model.geometry import QUANT_BLOCK, SUPPORTED_ARCHITECTURE, Geome
 
 SUPPORTED_MODEL_TYPES = ("glm5_next", "glm5_next_text")
 LINEAR, FULL = "linear_attention", "deepseek_sparse_attention"
-KERNEL_PAGE = 64  # tokens of the engine's page before pooling (deepseek_v2.py:137 at 0.5.21)
+KERNEL_PAGE = 64  # tokens of the engine's page before pooling (arg_groups/model_overrides/deepseek_v2.py:171 at 0.5.23)
 
 
 def check_architecture(config: Mapping[str, Any], origin: str) -> None:

@@ -53,12 +53,12 @@ class DraftModel(NamedTuple):
     def pool_layers(self) -> int:
         """Layers of its cache.
 
-        Source: model_executor/model_runner_components/layer_setup.py:201 at 0.5.21 (_compute_model_num_layers).
+        Source: model_executor/model_runner_components/layer_setup.py:201 at 0.5.23 (_compute_model_num_layers).
         """
         return self.layers if self.nextn_layers is None else self.nextn_layers
 
     def heads(self, ranks: int) -> int:
-        """KV heads of one of `ranks`; replicated where there are fewer (configs/model_config.py:1512 at 0.5.21)."""
+        """KV heads of one of `ranks`; replicated where there are fewer (configs/model_config.py:1700 at 0.5.23)."""
         return max(1, self.kv_heads // ranks)
 
 
@@ -178,12 +178,12 @@ class _Values:
         return value
 
     def dtype(self) -> str:
-        """The engine's own: float32, or none, becomes float16 (configs/model_config.py:2092-2150 at 0.5.21)."""
+        """The engine's own: float32, or none, becomes float16 (configs/model_config.py:2283-2341 at 0.5.23)."""
         value = str(self.found.get("dtype") or self.found.get("torch_dtype")).removeprefix("torch.")
         return value if value == "bfloat16" else "float16"
 
     def rope_factor(self) -> float:
-        """What RoPE multiplies the longest context by (configs/model_config.py:1190-1205 at 0.5.22)."""
+        """What RoPE multiplies the longest context by (configs/model_config.py:1299-1314 at 0.5.23)."""
         rope = self.found.get("rope_scaling") or self.found.get("rope_parameters")
         if not isinstance(rope, dict) or "original_max_position_embeddings" in rope:
             return 1.0

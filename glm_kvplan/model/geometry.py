@@ -4,7 +4,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 SUPPORTED_ARCHITECTURE = "Glm5NextForConditionalGeneration"
-# Elements under one FP32 scale, in latent rows and in index keys (mem_cache/memory_pool.py:4930 at 0.5.21).
+# Elements under one FP32 scale, in latent rows and in index keys (mem_cache/memory_pool.py:5352 at 0.5.23).
 QUANT_BLOCK = 128
 
 
@@ -51,7 +51,7 @@ class Geometry:
     def conv_state_shape(self) -> tuple[int, int]:
         """(rows, channels) of one layer's convolution window, unsharded: q, k and v side by side.
 
-        Source: configs/mamba_utils.py:324-369 at 0.5.21 (KimiLinearStateShape.create).
+        Source: configs/mamba_utils.py:324-369 at 0.5.23 (KimiLinearStateShape.create).
         """
         return (self.short_conv_kernel_size - 1, 3 * self.linear_num_heads * self.linear_head_dim)
 

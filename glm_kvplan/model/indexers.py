@@ -10,7 +10,7 @@ def shares_indexer(config: Mapping[str, Any], text: Mapping[str, Any]) -> Callab
     `config` is the whole config.json, `text` its text part. The engine looks at its top-level config, onto which it
     lifts the `index_topk_*` keys of the text part but neither `indexer_types` nor `cli_factor`; the published
     `text_config.indexer_types` is therefore never read, in a flat config it is.
-    Source: configs/model_config.py:356-390 and configs/glm5_next.py:9-75 at 0.5.21.
+    Source: configs/model_config.py:488-522 and configs/glm5_next.py:8-74 at 0.5.23.
     """
     kinds = config.get("indexer_types")
     if kinds is not None:

@@ -78,7 +78,7 @@ def geometry_from_config(config: Mapping[str, Any], origin: str = "config.json")
 def text_part(config: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
     """The text config as the engine sees it: `text_config` over the top-level keys, or the top level alone.
 
-    Source: configs/glm5_next.py:305-317 at 0.5.21.
+    Source: configs/glm5_next.py:301-313 at 0.5.23.
     """
     nested = config.get("text_config")
     if nested is None:

@@ -65,7 +65,8 @@ def load_manifest() -> Manifest:
     for entry in entries:
         name = _LAYERS[entry["layer_kind"]]
         key = (_group(entry), name, entry["width"], entry["quantizable"], LOAD_BYTES[entry["load_dtype"]])
-        # kv_b_proj stays beside its two re-laid copies w_kc and w_vc (deepseek_weight_loader.py:773-786 at 0.5.23).
+        # kv_b_proj stays beside its two re-laid copies w_kc and w_vc
+        # (models/deepseek_common/deepseek_weight_loader.py:773-786 at 0.5.23).
         copies = 2 if ".kv_b_proj." in entry["name"] else 1
         tensors = entry["count"] // layers[name]
         elements[key] = elements.get(key, 0) + prod(entry["shape"]) * tensors * copies

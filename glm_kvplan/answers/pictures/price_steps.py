@@ -9,8 +9,6 @@ from glm_kvplan.units import GIB
 
 Terms = tuple[tuple[str, int | float], ...]
 
-_CONFIGURATOR = "mem_cache/kv_cache_configurator.py:{} at 0.5.21"
-
 
 class Step(NamedTuple):
     """One step. `formula` is a Python expression over the names of `terms`; its value is `value`, to the last bit."""
@@ -45,7 +43,7 @@ def _memory(solution: Solution) -> Iterator[Step]:
         "pre * (1 - mem_fraction_static)",
         (("pre", solution.pre_gib), ("mem_fraction_static", costs.mem_fraction_static)),
         solution.slack_gib,
-        _CONFIGURATOR.format(2194),
+        "mem_cache/kv_cache_configurator.py:3007 at 0.5.23",
     )
     yield Step(
         "budget",
@@ -57,7 +55,7 @@ def _memory(solution: Solution) -> Iterator[Step]:
             ("multimodal_reserve", costs.reserve_gib),
         ),
         solution.budget_gib,
-        _CONFIGURATOR.format(2208),
+        "mem_cache/kv_cache_configurator.py:3038 at 0.5.23",
     )
 
 
@@ -66,7 +64,14 @@ def _slots(solution: Solution) -> Iterator[Step]:
     name, unit = "max_mamba_cache_size", "slots"
     if costs.state_slots is not None:
         terms = (("slots_by_flags", costs.state_slots),)
-        yield Step(name, unit, "slots_by_flags", terms, solution.state_slots, _CONFIGURATOR.format("2463-2494"))
+        yield Step(
+            name,
+            unit,
+            "slots_by_flags",
+            terms,
+            solution.state_slots,
+            "mem_cache/kv_cache_configurator.py:3304-3336 at 0.5.23",
+        )
         return
     ratio = costs.state_ratio
     yield Step(
@@ -75,7 +80,7 @@ def _slots(solution: Solution) -> Iterator[Step]:
         "budget * ratio / (1 + ratio) * GiB",
         (("budget", solution.budget_gib), ("ratio", ratio), ("GiB", GIB)),
         solution.state_budget_bytes,
-        _CONFIGURATOR.format("2511-2516"),
+        "mem_cache/kv_cache_configurator.py:3352-3357 at 0.5.23",
     )
     budget = ("state_budget", solution.state_budget_bytes)
     if costs.snapshot_drafts:
@@ -90,7 +95,7 @@ def _slots(solution: Solution) -> Iterator[Step]:
                 ("slots_per_request", costs.slots_per_request),
             ),
             solution.state_slots,
-            _CONFIGURATOR.format("2523-2529"),
+            "mem_cache/kv_cache_configurator.py:3364-3370 at 0.5.23",
         )
         return
     yield Step(
@@ -99,7 +104,7 @@ def _slots(solution: Solution) -> Iterator[Step]:
         "int((state_budget - (slot + ring)) // (slot + ring))",
         (budget, ("slot", costs.slot_bytes), ("ring", costs.ring_bytes)),
         solution.state_slots,
-        _CONFIGURATOR.format("2538-2545"),
+        "mem_cache/kv_cache_configurator.py:3379-3386 at 0.5.23",
     )
 
 
@@ -115,7 +120,14 @@ def _snapshots(solution: Solution) -> Iterator[Step]:
         ("drafts", costs.snapshot_drafts),
     )
     formula = "slot * (min(requests, slots // per_request) + 1) * drafts"
-    yield Step("snapshots", "B", formula, terms, solution.snapshot_bytes, _CONFIGURATOR.format("2471-2536"))
+    yield Step(
+        "snapshots",
+        "B",
+        formula,
+        terms,
+        solution.snapshot_bytes,
+        "mem_cache/kv_cache_configurator.py:3312-3377 at 0.5.23",
+    )
 
 
 def _tokens(solution: Solution) -> Iterator[Step]:
@@ -131,7 +143,14 @@ def _tokens(solution: Solution) -> Iterator[Step]:
     if costs.snapshot_drafts:
         formula = "budget - snapshots / GiB - (slots + 1) * (slot + ring) / GiB"
         terms = (*terms, ("snapshots", solution.snapshot_bytes))
-    yield Step("token_memory", "GiB", formula, terms, solution.token_gib, _CONFIGURATOR.format("2564-2569"))
+    yield Step(
+        "token_memory",
+        "GiB",
+        formula,
+        terms,
+        solution.token_gib,
+        "mem_cache/kv_cache_configurator.py:3405-3409 at 0.5.23",
+    )
     if solution.failure == "no_token_memory":
         return
     if costs.cell_bytes:
@@ -146,14 +165,18 @@ def _tokens(solution: Solution) -> Iterator[Step]:
                 ("page", costs.page_size),
             ),
             solution.token_capacity,
-            "model_executor/pool_configurator.py:557-561 at 0.5.21",
+            "model_executor/pool_configurator.py:642-646 at 0.5.23",
         )
     yield _pool(solution)
 
 
 def _pool(solution: Solution) -> Step:
     """The token pool after the user's cap and the other pipeline stages."""
-    costs, name, source = solution.costs, "max_total_num_tokens", _CONFIGURATOR.format("2265-2292")
+    costs, name, source = (
+        solution.costs,
+        "max_total_num_tokens",
+        "mem_cache/kv_cache_configurator.py:3092-3119 at 0.5.23",
+    )
     capacity = ("token_capacity", solution.token_capacity)
     cap = solution.token_capacity
     if costs.max_total_tokens is not None:
@@ -185,5 +208,5 @@ def _requests(solution: Solution) -> Step:
         f"min({wanted}, tokens // 2, slots // per_request)",
         terms,
         solution.running_requests,
-        _CONFIGURATOR.format("2292-2323"),
+        "mem_cache/kv_cache_configurator.py:3119-3150 at 0.5.23",
     )

@@ -1,4 +1,4 @@
-"""What SGLang makes of the keys of its --config file (utils/server_args_config_parser.py at 0.5.21)."""
+"""What SGLang makes of the keys of its --config file (utils/server_args_config_parser.py at 0.5.23)."""
 
 from glm_kvplan.engines.config_file import Key, Rules
 from glm_kvplan.engines.option_words import OptionTable

@@ -112,7 +112,7 @@ class Deployment(Arguments):
 
     @property
     def attn_tp_size(self) -> int:
-        """How many ranks share one request's attention: tp / attention DP / CP (runtime_context.py:73-78 at 0.5.21)."""
+        """How many ranks share one request's attention: tp / attention DP / CP (runtime_context.py:73-76 at 0.5.23)."""
         return self.tp_size // self.attn_dp_size // self.attn_cp_size
 
     @property
@@ -146,7 +146,7 @@ class Deployment(Arguments):
 
     @property
     def extra_buffer(self) -> bool:
-        """The radix cache keeps ping-pong tracking slots (configs/model_override_base.py:238-245 at 0.5.21)."""
+        """The radix cache keeps ping-pong tracking slots (arg_groups/model_override_base.py:260-265 at 0.5.23)."""
         return not self.disable_radix_cache and self.mamba_radix_cache_strategy in (
             "extra_buffer",
             "extra_buffer_lazy",
@@ -166,7 +166,7 @@ class Deployment(Arguments):
     def slots_per_request(self) -> int:
         """State slots the engine reserves for a running request: 5, 4, 3 or 1.
 
-        Source: mem_cache/kv_cache_configurator.py:174-184, 2232-2261 at 0.5.21 (`_calculate_mamba_ratio`).
+        Source: mem_cache/kv_cache_configurator.py:222-229, 3062-3088 at 0.5.23 (`_calculate_mamba_ratio`).
         """
         if self.disable_radix_cache:
             return 1
@@ -176,7 +176,7 @@ class Deployment(Arguments):
 
     @property
     def decode_reserve(self) -> int:
-        """Tokens a running request is given ahead of its context (mem_cache/allocation_sizing.py:34-59 at 0.5.21).
+        """Tokens a running request is given ahead of its context (mem_cache/allocation_sizing.py:45-70 at 0.5.23).
 
         Twice a step's drafts, because of the overlap schedule; 0 without speculation, where the next token's place is
         taken when it comes.
@@ -188,7 +188,7 @@ class Deployment(Arguments):
 
     @property
     def request_table_extra(self) -> int:
-        """Columns of the request table beyond the context length (mem_cache/allocation_sizing.py:85-108 at 0.5.21)."""
+        """Columns of the request table beyond the context length (mem_cache/allocation_sizing.py:96-117 at 0.5.23)."""
         extra = 4 + (self.max_draft_tokens or 0)
         if self.speculative and self.page_size > 1:
             extra = max(extra, self.decode_reserve + self.page_size - 1)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from glm_kvplan.engines.flag import BOTH, LARGEST, NOTHING, Variable
 from glm_kvplan.errors import InputError
 
-# Source: environ.py at 0.5.20 to 0.5.23.
+# Source: environ.py at 0.5.23 to 0.5.23.
 # fmt: off
 _DTYPES = ("float32", "bfloat16", "float16")
 _ROWS = (
@@ -42,7 +42,7 @@ ENVIRONMENT: Mapping[str, Variable] = {row.name: row for row in _ROWS}
 
 
 def switched_on(environment: Mapping[str, str], name: str) -> bool:
-    """An on/off switch of the environment, off when unset (environ.py:143-150 at 0.5.21). InputError otherwise."""
+    """An on/off switch of the environment, off when unset (environ.py:143-150 at 0.5.23). InputError otherwise."""
     text = environment.get(name)
     if text is None:
         return bool(ENVIRONMENT[name].default)

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag, option_of
 
-_DEFAULT = Reason("the engine's default", "arg_groups/fields at 0.5.21")
-_NO_LIMIT = Reason("no limit of its own: memory decides", "arg_groups/fields/schedule.py at 0.5.21")
+_DEFAULT = Reason("the engine's default", "arg_groups/fields at 0.5.23")
+_NO_LIMIT = Reason("no limit of its own: memory decides", "arg_groups/fields/schedule.py at 0.5.23")
 
 _ATTENTION = (
     "triton torch_native flex_attention dsa nsa qsa dsv4 compressed fa3 fa4 flashinfer llada2_cfg_flashinfer>=0.5.22 "

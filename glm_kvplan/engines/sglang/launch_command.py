@@ -81,7 +81,7 @@ def _value(options: Options, option: str) -> str | None:
 
 
 def _without_model_type(words: list[Word]) -> list[Word]:
-    """`sglang serve` takes --model-type itself, before the engine's parser (cli/serve.py:30-58 at 0.5.21)."""
+    """`sglang serve` takes --model-type itself, before the engine's parser (cli/serve.py:36-64 at 0.5.23)."""
     kept: list[Word] = []
     skip = False
     for word in words:

@@ -13,7 +13,7 @@ def stages_of(geometry: Geometry, deployment: Deployment) -> tuple[range, ...]:
 def pipeline_stages(num_layers: int, pp_size: int, partition: tuple[int, ...] | None = None) -> tuple[range, ...]:
     """The layer range of each stage: an even split whose remainder goes to the last stages, or the user's own.
 
-    Source: distributed/utils.py:105-145 at 0.5.21 (SGLANG_PP_LAYER_PARTITION overrides; ignored without PP).
+    Source: distributed/utils.py:110-150 at 0.5.23 (SGLANG_PP_LAYER_PARTITION overrides; ignored without PP).
     """
     if pp_size == 1:
         return (range(num_layers),)

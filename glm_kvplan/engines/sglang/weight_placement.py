@@ -35,12 +35,12 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
         draft=deployment.speculative,
         own_draft=_own_draft(deployment),
         mtp_draft=deployment.eagle,
-        # models/glm5_next.py:1295 at 0.5.21
+        # models/glm5_next.py:1321 at 0.5.23
         vision=deployment.multimodal and geometry.vision is not None and not deployment.language_only,
         relaid_linear=sm100,
         relaid_experts=sm100
         and (runner == "deep_gemm" or (runner == "auto" and exchange in ("deepep", "mooncake", "nixl"))),
-        # layers/quantization/marlin_utils_fp4.py:468-573 and modelopt_quant.py:2553-2584 at 0.5.23
+        # layers/quantization/marlin_utils_fp4.py:468-573 and layers/quantization/modelopt_quant.py:2553-2584 at 0.5.23
         swizzled_copies=_fp4_runner(runner, gpu) == "marlin",
         freed_copies=_fp4_runner(runner, gpu) == "flashinfer_cutlass",
         split_cutlass=sm100 and tp > deployment.ep_size and _fp4_runner(runner, gpu) == "flashinfer_cutlass",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from glm_kvplan.engines.flag import NOTHING, Variable
 
-# Source: envs.py at 0.30.0 to 0.33.0.
+# Source: envs.py at 0.33.0 to 0.33.0.
 # fmt: off
 _ROWS = (
     Variable("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "switch", False,

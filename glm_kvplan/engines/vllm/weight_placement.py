@@ -13,7 +13,7 @@ SEQUENCE_PARALLEL = (
 def placement(rank: Rank) -> Placement:
     """The placement of one engine: experts lie over all engines' GPUs, everything else over one engine's.
 
-    Source: layers/fused_moe/config.py:1106 and config/parallel.py:768 at 0.33.0.
+    Source: model_executor/layers/fused_moe/config.py:1106 and config/parallel.py:768 at 0.33.0.
     """
     deployment = rank.deployment
     tensor, data = deployment.tensor_parallel_size, deployment.data_parallel_size

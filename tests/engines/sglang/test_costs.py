@@ -89,7 +89,7 @@ def test_the_lazy_strategy_needs_the_overlap_schedule(fields: dict[str, Any], re
         costs(one_rank(deployment, PROFILE))
     assert (caught.value.kind, caught.value.source) == (
         "lazy_needs_overlap",
-        "mem_cache/kv_cache_configurator.py:2250-2253 at 0.5.21",
+        "mem_cache/kv_cache_configurator.py:3073-3076 at 0.5.23",
     )
     assert caught.value.reason == (
         "mamba_radix_cache_strategy extra_buffer_lazy needs the overlap schedule, which is off "

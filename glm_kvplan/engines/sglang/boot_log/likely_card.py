@@ -16,7 +16,7 @@ def _cuda(gpu: Gpu) -> bool:
     return gpu.vendor == "cuda"
 
 
-# Kernels that only some cards run; tilelang runs on all (arg_groups/overrides.py:524-698 at 0.5.21).
+# Kernels that only some cards run; tilelang runs on all (arg_groups/overrides.py:550-741 at 0.5.23).
 _KERNELS: dict[str, _Agrees] = {
     "triton": lambda gpu: not _cuda(gpu),
     "aiter": lambda gpu: not _cuda(gpu),

@@ -15,8 +15,8 @@ def flags_of(arguments: Mapping[str, object]) -> dict[str, object]:
     """Launch flags with the meaning of the printed arguments.
 
     The engine prints its chunk divided by the attention-DP width, and in 0.5.22 and later the width itself under
-    another name (arg_groups/parallel_hook.py:255-267 at 0.5.21, :39-60 at 0.5.22). A HiCache ratio that the engine
-    chose is told by its memory fraction, which an explicit one clears (mem_cache/hicache_auto_size.py:83-90).
+    another name (arg_groups/parallel_hook.py:314-332 at 0.5.23, :39-60 at 0.5.23). A HiCache ratio that the engine
+    chose is told by its memory fraction, which an explicit one clears (mem_cache/hicache_auto_size.py:83-90 at 0.5.23).
     """
     flags = {name: given for name, value in arguments.items() if (given := _as_given(FLAG[name], value)) is not None}
     width = attention_width(arguments)

@@ -47,7 +47,7 @@ def possible(boot: Boot) -> tuple[str, ...]:
     """The releases that could have written this boot, oldest first; all of them where nothing tells.
 
     0.5.20 prints "Init torch distributed ends" with the memory it used; later ones print
-    "Memory baseline taken" instead (distributed/bootstrap.py:164 at 0.5.20, :203 at 0.5.21).
+    "Memory baseline taken" instead (distributed/bootstrap.py:164 at 0.5.20, :219 at 0.5.23).
     """
     known = releases()
     release = said(boot)

@@ -25,7 +25,8 @@ API_KEY = "KVPLAN_API_KEY"  # environment variable with the server's API key: a 
 def read_server_info(url: str, timeout_s: float = TIMEOUT_S) -> Boot:
     """Ask `url` (http://host:30000) for its /server_info. Raises InputError where it does not answer, or not so.
 
-    Source of the fields: managers/scheduler.py:5218-5246, entrypoints/http_server.py:841-874 at 0.5.21.
+    Source of the fields: managers/scheduler_components/internal_state.py:45-63,
+    entrypoints/http_server.py:863-892 at 0.5.23.
     """
     try:
         parts = urlsplit(url if "//" in url else f"http://{url}")

@@ -14,7 +14,7 @@ TAIL_BUFFERS = 2  # keys and scores
 TAIL_BYTES = 2  # bf16
 SPARE_ROWS = 2  # the request table's own row 0, and one more than the table
 
-_SOURCE = "mem_cache/memory_pool.py:4972-5048 at 0.5.21"
+_SOURCE = "mem_cache/memory_pool.py:5409-5485 at 0.5.23"
 _BUFFERS = ("compress_tail_k", "compress_tail_score")
 
 

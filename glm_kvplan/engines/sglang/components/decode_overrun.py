@@ -34,7 +34,7 @@ class DecodeOverrun(NamedTuple):
 def decode_overrun(rank: Rank, sizes: PoolSizes) -> DecodeOverrun | None:
     """The overrun of one rank; None where the request pool is not PD decode's.
 
-    Source: disaggregation/decode.py:261-340 at 0.5.21.
+    Source: disaggregation/decode.py:275-359 at 0.5.23.
     """
     deployment = rank.deployment
     if not pool_units.decode_pool(deployment):

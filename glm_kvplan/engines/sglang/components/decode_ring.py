@@ -14,7 +14,7 @@ from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
 CURSOR_BYTES = 4  # int32: where a slot's ring is written next, once for all layers
 
-_SOURCE = "mem_cache/memory_pool.py:656-742, 928 at 0.5.21"
+_SOURCE = "mem_cache/memory_pool.py:762-848, 1034 at 0.5.23"
 
 
 # -- price -------------------------------------------------------------------------------------------------------------

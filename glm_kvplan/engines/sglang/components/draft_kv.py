@@ -25,8 +25,8 @@ from glm_kvplan.engines.sglang.components.pool_units import draft_layers
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.tensor import TensorSpec
 
-_SOURCE = "model_executor/pool_configurator.py:216-250 at 0.5.21"
-_COPY_SOURCE = "speculative/base_spec_worker.py:37-53, 253-283 at 0.5.21"
+_SOURCE = "model_executor/pool_configurator.py:250-306 at 0.5.23"
+_COPY_SOURCE = "speculative/base_spec_worker.py:39-55, 269-331 at 0.5.23"
 
 
 # -- price -------------------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def charge(rank: Rank) -> int:
 def layers_charge(rank: Rank, layers: int) -> int:
     """Bytes charged for a token of a draft of `layers` layers that the sizer takes to be like the target's.
 
-    Source: model_executor/pool_configurator.py:243-270 at 0.5.21.
+    Source: model_executor/pool_configurator.py:297-332 at 0.5.23.
     """
     full = rank.geometry.layers_in(rank.stage)[0]
     if not (full and layers):

@@ -22,8 +22,8 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
-_CHARGE_SOURCE = "speculative/dflash_utils.py:167 at 0.5.21 (scale_kv_cell_size_per_token_for_dflash)"
-_SOURCE = "mem_cache/memory_pool.py:1896-1990 at 0.5.21 (MHATokenToKVPool)"
+_CHARGE_SOURCE = "speculative/dflash_utils.py:137 at 0.5.23 (scale_kv_cell_size_per_token_for_dflash)"
+_SOURCE = "mem_cache/memory_pool.py:2094-2203 at 0.5.23 (MHATokenToKVPool)"
 POINTERS = 6  # of a layer: of K, of V, of both once more, and their strides
 
 
@@ -41,7 +41,8 @@ def _row(rank: Rank, heads: int, layers: int) -> int:
 def charge(rank: Rank) -> int:
     """Bytes the sizer charges for a token, on every stage, wherever the draft lies.
 
-    Source: model_executor/model_runner_components/spec_aux_hidden_state.py:246 at 0.5.21, :267 at 0.5.22 (the heads).
+    Source: model_executor/model_runner_components/spec_aux_hidden_state.py:246 at 0.5.21 (all ranks' heads),
+    mem_cache/draft_kv_budget.py:14-48 at 0.5.23 (an attention group's).
     """
     deployment, draft = rank.deployment, rank.deployment.draft_model
     if draft is None:  # unknown: a block draft costs something, another one a layer of the target at the least

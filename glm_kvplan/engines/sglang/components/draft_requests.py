@@ -9,7 +9,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.tensor import TensorSpec
 
-_SOURCE = "speculative/dflash_worker_v2.py:616 at 0.5.21"
+_SOURCE = "speculative/dflash_worker_v2.py:680 at 0.5.23"
 
 
 def _exists(rank: Rank) -> bool:

@@ -21,7 +21,7 @@ def tensors(rank: Rank, sizes: PoolSizes) -> Iterator[TensorSpec]:
     for name, entries, source in zip(
         ("mamba_allocator.free_slots", "token_allocator.free_pages"),
         _entries(rank, sizes),
-        ("mem_cache/memory_pool.py:1321-1324 at 0.5.21", "mem_cache/allocator/paged.py:337-340 at 0.5.21"),
+        ("mem_cache/memory_pool.py:1459-1462 at 0.5.23", "mem_cache/allocator/paged.py:395-398 at 0.5.23"),
         strict=True,
     ):
         yield TensorSpec(name, "allocator", 1, "int64", (entries,), "device", False, source, NAME)

@@ -10,14 +10,14 @@ from glm_kvplan.engines.sglang.components.pool_units import Unit
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
 
-STAGING_PAGES = 64  # pages of the write-back buffer on the GPU (mem_cache/pool_host/base.py:31 at 0.5.21)
+STAGING_PAGES = 64  # pages of the write-back buffer on the GPU (mem_cache/pool_host/base.py:30 at 0.5.23)
 
 _KV = Account(
     "host_kv",
     "Host latent KV",
     "token",
     "kv_layers * host_row_bytes",
-    "mem_cache/pool_host/base.py:200-209, mem_cache/pool_host/mla.py:233-264 at 0.5.21",
+    "mem_cache/pool_host/base.py:221-230, mem_cache/pool_host/mla.py:195-208 at 0.5.23",
     charged=False,
     backed_up=False,
 )
@@ -26,7 +26,7 @@ _MAMBA = Account(
     "Host KDA state",
     "state slot",
     "kda_layers * layer_state_bytes",
-    "mem_cache/pool_host/mamba.py:114-123 at 0.5.21",
+    "mem_cache/pool_host/mamba.py:165-174 at 0.5.23",
     charged=False,
     backed_up=False,
 )
@@ -35,7 +35,7 @@ _INDEXER = Account(
     "Host index keys",
     "page",
     "index_layers * index_page_bytes",
-    "mem_cache/pool_host/dsa.py:180-320 at 0.5.22",
+    "mem_cache/pool_host/dsa.py:200-340 at 0.5.23",
     charged=False,
     backed_up=False,
 )
@@ -83,7 +83,7 @@ def row_bytes(rank: Rank) -> int:
     """Bytes of one token in one layer of the KV host pool: 1024 (bf16), 512, or 528 where scales are kept.
 
     Without `host_row_is_device_row` a scaled row is stored as its elements alone, so its scales are lost.
-    Source: hybrid_cache/hybrid_pool_assembler.py:1150-1159 at 0.5.21, :151-154 at 0.5.22.
+    Source: mem_cache/hybrid_cache/hybrid_pool_assembler.py:184-187, 1331-1340 at 0.5.23.
     """
     geometry, deployment, profile, _ = rank
     itemsize = 2 if deployment.kv_layout == "bf16" else 1
@@ -103,7 +103,7 @@ def kv_pool(rank: Rank, layers: int, tokens: int) -> HostPool:
     pages = tokens // page_size + 1
     row = stored = row_bytes(rank)
     if deployment.hicache_mem_layout == KV_SPLIT and deployment.row_scales:
-        # Checked as bare rows, allocated as wide as the device's (mem_cache/pool_host/mla.py:297-376 at 0.5.21).
+        # Checked as bare rows, allocated as wide as the device's (mem_cache/pool_host/mla.py:347-425 at 0.5.23).
         stored += latent_kv.row_bytes(geometry, deployment.kv_layout, profile) - geometry.latent_width
     staged = _staged_pages(deployment, pages)
     ledger = Ledger(_KV, layers * stored, pages * page_size, (("kv_layers", layers), ("host_row_bytes", stored)))

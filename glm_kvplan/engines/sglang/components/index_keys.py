@@ -23,7 +23,7 @@ from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
 from glm_kvplan.tensor import TensorSpec
 
-BUFFER_SOURCE = "mem_cache/index_key_cache.py:14-37 at 0.5.21"
+BUFFER_SOURCE = "mem_cache/index_key_cache.py:21-46 at 0.5.23"
 
 
 # -- price -------------------------------------------------------------------------------------------------------------
@@ -43,14 +43,17 @@ def reserved_bytes(geometry: Geometry, profile: EngineProfile) -> int:
 def written_bytes(geometry: Geometry) -> int:
     """Bytes of effective payload of one token in one layer: with compression one key serves `index_kpool` tokens.
 
-    Source: layers/attention/dsa/kpool_fp8_index.py:392-404 at 0.5.21. 33 as published.
+    Source: layers/attention/dsa/kpool_fp8_index.py:399-411 at 0.5.23. 33 as published.
     """
     key = key_bytes(geometry)
     return -(-key // geometry.index_kpool) if geometry.index_kpool_compress else key
 
 
 def page_bytes(geometry: Geometry, profile: EngineProfile, page_size: int) -> int:
-    """Bytes of one physical page of one layer (8,448 as published). Source: mem_cache/index_key_cache.py:32-38."""
+    """Bytes of one physical page of one layer (8,448 as published).
+
+    Source: mem_cache/index_key_cache.py:40-47 at 0.5.23.
+    """
     keys = page_size // geometry.index_kpool if profile.index_rows_pooled else page_size
     return keys * key_bytes(geometry)
 
@@ -135,7 +138,7 @@ def locations(rank: Rank) -> Iterator[Location]:
         tree_part(rank.deployment, "FULL"),
         host_pool,
         reason,
-        "hybrid_cache/hybrid_pool_assembler.py:1785-1839 at 0.5.21, pool_host/dsa.py at 0.5.22",
+        "mem_cache/hybrid_cache/hybrid_pool_assembler.py:2022-2097 at 0.5.23, mem_cache/pool_host/dsa.py at 0.5.23",
         "token",
         charge(rank),
         NAME,
@@ -160,7 +163,7 @@ COMPONENT = Component(
 
 _KEY = "(index_head_dim + index_head_dim // 128 * 4)"
 _WORDS = {
-    False: (f"index_layers * {_KEY}", "model_executor/pool_configurator.py:474-548 at 0.5.21"),
+    False: (f"index_layers * {_KEY}", "model_executor/pool_configurator.py:562-633 at 0.5.23"),
     True: (f"index_layers * -(-{_KEY} // index_kpool)", "model_executor/pool_configurator.py:568 at 0.5.23"),
 }
 _ACCOUNTS = {

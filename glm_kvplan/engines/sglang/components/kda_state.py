@@ -22,7 +22,7 @@ from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
-_BUFFER_SOURCE = "mem_cache/memory_pool.py:616-647 at 0.5.21"
+_BUFFER_SOURCE = "mem_cache/memory_pool.py:722-753 at 0.5.23"
 
 
 # -- price -------------------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def charge(rank: Rank) -> int:
 def share_of_largest(rank: Rank, layer: int) -> int:
     """`layer` bytes over the checkpoint's KDA layers, scaled to the stage that holds most of them.
 
-    The product and its rounding are the engine's. Source: mem_cache/kv_cache_configurator.py:2402-2569 at 0.5.21.
+    The product and its rounding are the engine's. Source: mem_cache/kv_cache_configurator.py:3229-3409 at 0.5.23.
     """
     geometry, deployment, _, _ = rank
     linear = len(geometry.linear_attention_layers)
@@ -105,7 +105,7 @@ def slot_difference(rank: Rank, sizes: PoolSizes, layer: int, paid: int) -> Iter
 def state_shapes(rank: Rank) -> tuple[tuple[int, int], tuple[int, int, int]]:
     """One slot of one KDA layer on one rank: the convolution window's shape and the recurrent state's.
 
-    Source: configs/mamba_utils.py:324-369 at 0.5.21.
+    Source: configs/mamba_utils.py:324-369 at 0.5.23.
     """
     shards = rank.deployment.linear_attn_tp_size
     taps, channels = rank.geometry.conv_state_shape
@@ -139,7 +139,7 @@ def locations(rank: Rank) -> Iterator[Location]:
         tree_part(rank.deployment, "MAMBA"),
         None if off else "MAMBA",
         off or "one slot a checkpoint; a hit loads exactly one",
-        "mem_cache/pool_host/mamba.py:74-123 at 0.5.21",
+        "mem_cache/pool_host/mamba.py:75-174 at 0.5.23",
         "state slot",
         rank.geometry.linear_attention_in(rank.stage) * layer_bytes(rank),
         NAME,
@@ -169,6 +169,6 @@ COMPONENT = Component(
 _ACCOUNT = COMPONENT.account(
     "kda_layers * ((short_conv_kernel_size - 1) * 3 * linear_heads * linear_head_dim * conv_bytes"
     " + linear_heads * linear_head_dim * linear_head_dim * ssm_bytes)",
-    "configs/mamba_utils.py:116-125, 324-369 at 0.5.21",
+    "configs/mamba_utils.py:116-125, 324-369 at 0.5.23",
     backed_up=True,
 )

@@ -34,7 +34,7 @@ PRINTED_DTYPES = {
     "fp8_raw": ("float8_e4m3fn", "float8_e4m3fnuz"),
 }
 
-BUFFER_SOURCE = "mem_cache/memory_pool.py:4457-4464 at 0.5.21"
+BUFFER_SOURCE = "mem_cache/memory_pool.py:4864-4871 at 0.5.23"
 PADDING_REASON = "writes of padded tokens land in page 0"
 
 
@@ -85,7 +85,7 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
 def row_elements(rank: Rank) -> tuple[str, int]:
     """Dtype and elements of one token's row in one full-attention layer.
 
-    Source: mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21.
+    Source: mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23.
     """
     geometry, layout = rank.geometry, rank.deployment.kv_layout
     if layout == "bf16":
@@ -132,7 +132,7 @@ def locations(rank: Rank) -> Iterator[Location]:
         tree_part(rank.deployment, "FULL"),
         None if off else "KV",
         off or _copied(rank),
-        "hybrid_cache/hybrid_pool_assembler.py:1118-1222 at 0.5.21",
+        "mem_cache/hybrid_cache/hybrid_pool_assembler.py:1278-1412 at 0.5.23",
         "token",
         charge(rank),
         NAME,
@@ -155,7 +155,7 @@ COMPONENT = Component(
     host_share="kv",
 )
 
-_SOURCE = "mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21"
+_SOURCE = "mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23"
 _ACCOUNTS = {
     layout: COMPONENT.account(f"full_attention_layers * {row}", _SOURCE, backed_up=True)
     for layout, row in (

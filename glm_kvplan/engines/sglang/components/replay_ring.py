@@ -16,7 +16,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
-_SOURCE = "mem_cache/memory_pool.py:656-742 at 0.5.21"
+_SOURCE = "mem_cache/memory_pool.py:762-848 at 0.5.23"
 _LETTERS = ("d", "k", "g", "rawv", "rawk", "beta")
 
 

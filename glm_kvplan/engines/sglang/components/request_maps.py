@@ -11,7 +11,7 @@ from glm_kvplan.tensor import TensorSpec
 
 SLOT_BYTES, TRACKED_BYTES = 4, 8  # int32, int64
 
-_SOURCE = "mem_cache/memory_pool.py:1380-1392 at 0.5.21"
+_SOURCE = "mem_cache/memory_pool.py:1518-1530 at 0.5.23"
 
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:

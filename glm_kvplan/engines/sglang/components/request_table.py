@@ -12,7 +12,7 @@ from glm_kvplan.tensor import TensorSpec
 ENTRY_BYTES = 4  # int32
 REQUESTS = SegmentKind("request table", "four bytes a token of context for every request", "request row")
 
-_SOURCE = "mem_cache/memory_pool.py:286-309 at 0.5.21"
+_SOURCE = "mem_cache/memory_pool.py:388-411 at 0.5.23"
 
 
 def row_bytes(rank: Rank) -> int:
@@ -71,5 +71,5 @@ COMPONENT = Component(
 
 _ACCOUNT = COMPONENT.account(
     "(context_length + extra_columns) * 4",
-    "mem_cache/memory_pool.py:286-309, mem_cache/allocation_sizing.py:85-108 at 0.5.21",
+    "mem_cache/memory_pool.py:388-411, mem_cache/allocation_sizing.py:96-117 at 0.5.23",
 )

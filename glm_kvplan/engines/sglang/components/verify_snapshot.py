@@ -20,7 +20,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.tensor import TensorSpec
 
-_BUFFER_SOURCE = "mem_cache/memory_pool.py:777-858 at 0.5.21"
+_BUFFER_SOURCE = "mem_cache/memory_pool.py:883-964 at 0.5.23"
 _SLAB_REASON = "verify snapshots of the draft layer"
 
 
@@ -172,4 +172,4 @@ COMPONENT = Component(
     host_share="state",
 )
 
-_ACCOUNT = COMPONENT.account("draft_tokens * slot_bytes", "mem_cache/kv_cache_configurator.py:2402-2569 at 0.5.21")
+_ACCOUNT = COMPONENT.account("draft_tokens * slot_bytes", "mem_cache/kv_cache_configurator.py:3229-3409 at 0.5.23")

@@ -40,7 +40,7 @@ def slot(ground: Ground) -> Explanation:
         ),
         f"slots_per_request * {ledger.account.formula}",
         f"{number} * {ledger.formula_in_numbers}",
-        f"{ledger.account.source}; mem_cache/kv_cache_configurator.py:174-184, 2232-2261 at 0.5.21",
+        f"{ledger.account.source}; mem_cache/kv_cache_configurator.py:222-229, 3062-3088 at 0.5.23",
     )
 
 
@@ -84,7 +84,7 @@ def tp(ground: Ground) -> Explanation:
         tuple(figures),
         ledger.account.formula,
         ledger.formula_in_numbers,
-        f"runtime_context.py:73-78 at 0.5.21; {ledger.account.source}",
+        f"runtime_context.py:73-76 at 0.5.23; {ledger.account.source}",
     )
 
 
@@ -117,7 +117,7 @@ def pools(ground: Ground) -> Explanation:
         ),
         "" if tokens is None else "slot_bytes // token_bytes",
         "" if tokens is None else f"{price.slot_bytes} // {price.cell_bytes}",
-        "mem_cache/memory_pool.py:3862-3983, mem_cache/kv_cache_configurator.py:2402-2569 at 0.5.21",
+        "mem_cache/memory_pool.py:4228-4335, mem_cache/kv_cache_configurator.py:3229-3409 at 0.5.23",
     )
 
 

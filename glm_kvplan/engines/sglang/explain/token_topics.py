@@ -129,7 +129,7 @@ def page(ground: Ground) -> Explanation:
         ),
         ledger.account.formula,
         ledger.formula_in_numbers,
-        f"{ledger.account.source}; mem_cache/index_key_cache.py:32-38 at 0.5.21",
+        f"{ledger.account.source}; mem_cache/index_key_cache.py:40-47 at 0.5.23",
     )
 
 
@@ -180,7 +180,7 @@ def host_index(ground: Ground) -> Explanation:
             if profile.host_index_pool
             else ""
         ),
-        "mem_cache/hybrid_cache/hybrid_pool_assembler.py:1785-1839 at 0.5.21, mem_cache/pool_host/dsa.py at 0.5.22",
+        "mem_cache/hybrid_cache/hybrid_pool_assembler.py:2022-2097 at 0.5.23, mem_cache/pool_host/dsa.py at 0.5.23",
     )
 
 
@@ -194,7 +194,7 @@ def mtp(ground: Ground) -> Explanation:
     plan, workload = ground.plan, ground.answer.workload
     layers = plan.geometry.num_nextn_predict_layers
     on = plan.deployment.speculative
-    source = "mem_cache/kv_cache_configurator.py:1019-1029, 2402-2569 at 0.5.21"
+    source = "mem_cache/kv_cache_configurator.py:1603-1610, 3229-3409 at 0.5.23"
     title = f"num_nextn_predict_layers {layers} builds nothing before --speculative-algorithm"
     try:
         flags = [name for name in plan.flags if name.startswith("speculative_") or name == _REPLAY]

@@ -5,46 +5,46 @@ from glm_kvplan.engines.sglang.resolve.arguments import Arguments, KvLayout, Rea
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.model.geometry import QUANT_BLOCK
 
-_CONTEXT = Reason("max_position_embeddings of the checkpoint", "configs/model_config.py:1109-1141 at 0.5.21")
-_DSA = Reason("the model's own sparse attention", "arg_groups/model_overrides/deepseek_v2.py:80-82 at 0.5.21")
+_CONTEXT = Reason("max_position_embeddings of the checkpoint", "configs/model_config.py:1291-1329 at 0.5.23")
+_DSA = Reason("the model's own sparse attention", "arg_groups/model_overrides/deepseek_v2.py:102-104 at 0.5.23")
 _PAGE = Reason(
     "forced for sparse attention: a user's --page-size is not read",
-    "arg_groups/model_overrides/deepseek_v2.py:137 at 0.5.21 (:163-174 at 0.5.22)",
+    "arg_groups/model_overrides/deepseek_v2.py:162-173 at 0.5.23",
 )
 _PAGE_ONE = Reason(
     "forced on ROCm without aiter's preshuffled index kernel (SGLANG_USE_AITER)",
-    "arg_groups/model_overrides/deepseek_v2.py:122-135 at 0.5.21",
+    "arg_groups/model_overrides/deepseek_v2.py:147-160 at 0.5.23",
 )
 _DTYPE_FP8 = Reason(
     "{gpu.name} is Blackwell (compute capability {gpu.capability[0]}.{gpu.capability[1]}): FP8 rows",
-    "arg_groups/overrides.py:505-512 at 0.5.21",
+    "arg_groups/overrides.py:531-538 at 0.5.23",
 )
 _DTYPE_BF16 = Reason(
     "{gpu.name} is older than Blackwell (compute capability {gpu.capability[0]}.{gpu.capability[1]}): BF16 rows",
-    "arg_groups/overrides.py:505-512 at 0.5.21",
+    "arg_groups/overrides.py:531-538 at 0.5.23",
 )
-_DTYPE_ALIAS = Reason("bf16 is bfloat16", "arg_groups/overrides.py:513-514 at 0.5.21")
+_DTYPE_ALIAS = Reason("bf16 is bfloat16", "arg_groups/overrides.py:539-540 at 0.5.23")
 _DTYPE_OF_LAYOUT = Reason("follows --kv-row-layout")
-_KERNELS = "arg_groups/overrides.py:665-688 at 0.5.21"
+_KERNELS = "arg_groups/overrides.py:704-727 at 0.5.23"
 _ROCM = Reason("ROCm runs the triton sparse kernels", _KERNELS)
 _FP8_BLACKWELL = Reason("FP8 rows on Blackwell", _KERNELS)
 _FP8_HOPPER = Reason("FP8 rows before Blackwell", _KERNELS)
 _BF16_PREFILL = Reason("BF16 rows", _KERNELS)
 _BF16_DECODE_BLACKWELL = Reason("BF16 rows on Blackwell", _KERNELS)
 _BF16_DECODE = Reason("BF16 rows before Blackwell", _KERNELS)
-_HISPARSE = Reason("HiSparse's own choice", "arg_groups/hisparse_hook.py:26-29 at 0.5.21")
+_HISPARSE = Reason("HiSparse's own choice", "arg_groups/hisparse_hook.py:26-29 at 0.5.23")
 
-_LAYOUT = "mem_cache/kv_cache_configurator.py:2572-2627 at 0.5.21"
+_LAYOUT = "mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23"
 _PLAIN = Reason("BF16 rows carry no scales", _LAYOUT)
 _TRTLLM = Reason("trtllm reads FP8 rows without scales", _LAYOUT)
 _RAW_ROCM = Reason("ROCm's sparse kernels read FP8 rows without scales", _LAYOUT)
 _RAW_TILELANG = Reason(
-    "tilelang on both sides reads FP8 rows without scales", "mem_cache/kv_cache_configurator.py:3122-3129 at 0.5.22"
+    "tilelang on both sides reads FP8 rows without scales", "mem_cache/kv_cache_configurator.py:3448-3455 at 0.5.23"
 )
 _SCALED = Reason("the backends read one FP32 scale per 128 elements behind each FP8 row", _LAYOUT)
 _GIVEN_LAYOUT = Reason("given: the layout of this build")
 
-_CONSTRAINTS = "arg_groups/overrides.py:524-550 at 0.5.21"
+_CONSTRAINTS = "arg_groups/overrides.py:550-575 at 0.5.23"
 _SPARSE = ("dsa", "nsa", None)  # names of the sparse attention, and none given
 
 
@@ -59,7 +59,7 @@ def context_length(a: Arguments, site: Site) -> None:
             raise RefusedError(
                 f"--context-length {a.context_length} is above the checkpoint's {longest}; "
                 "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 permits it",
-                "configs/model_config.py:1132 at 0.5.21",
+                "configs/model_config.py:1314 at 0.5.23",
             )
         a.warnings.append(f"--context-length {a.context_length} is above the checkpoint's {longest}")
 
@@ -78,12 +78,12 @@ def attention_backend(a: Arguments, site: Site) -> None:
 
 
 def check_index(site: Site) -> None:
-    """The index pool takes keys of one width (mem_cache/memory_pool.py:4924 at 0.5.21)."""
+    """The index pool takes keys of one width (mem_cache/memory_pool.py:5346 at 0.5.23)."""
     if site.geometry.index_head_dim != QUANT_BLOCK:
         raise RefusedError(
             f"the index pool takes keys of {QUANT_BLOCK} elements, the checkpoint's have "
             f"{site.geometry.index_head_dim} (index_head_dim)",
-            "mem_cache/memory_pool.py:4924 at 0.5.21",
+            "mem_cache/memory_pool.py:5346 at 0.5.23",
         )
 
 
@@ -104,13 +104,16 @@ def page(a: Arguments, site: Site) -> None:
         raise RefusedError(
             f"ROCm without SGLANG_USE_AITER=1: a page of 1 token cannot hold an index group of "
             f"{site.geometry.index_kpool}; set it",
-            "mem_cache/memory_pool.py:5203 at 0.5.22",
+            "mem_cache/memory_pool.py:5331 at 0.5.23",
         )
     a.warnings.append("ROCm without SGLANG_USE_AITER=1 (the official images set it): pages of 1 token")
 
 
 def kv_dtype(a: Arguments, site: Site) -> None:
-    """The KV dtype by GPU generation; `--kv-row-layout` (ours) implies one. Source: arg_groups/overrides.py:465-521."""
+    """The KV dtype by GPU generation; `--kv-row-layout` (ours) implies one.
+
+    Source: arg_groups/overrides.py:491-547 at 0.5.23.
+    """
     layout = a.kv_row_layout
     if layout is not None:
         implied = "bfloat16" if layout == "bf16" else "fp8_e4m3"
@@ -130,14 +133,14 @@ def kv_dtype(a: Arguments, site: Site) -> None:
     if a.kv_cache_dtype not in ("bfloat16", "fp8_e4m3"):
         raise RefusedError(
             f"--kv-cache-dtype {a.kv_cache_dtype}: sparse attention takes bfloat16 or fp8_e4m3",
-            "arg_groups/overrides.py:515-518 at 0.5.21",
+            "arg_groups/overrides.py:541-544 at 0.5.23",
         )
 
 
 def sparse_backends(a: Arguments, site: Site) -> None:
     """The sparse-attention kernels of prefill and decode, and the combinations that cannot run.
 
-    Source: arg_groups/overrides.py:524-698 at 0.5.21 (:516-560 at 0.5.22).
+    Source: arg_groups/overrides.py:540-584, 622-741 at 0.5.23.
     """
     fp8 = a.kv_cache_dtype == "fp8_e4m3"
     cuda, blackwell = site.gpu.vendor == "cuda", site.gpu.blackwell
@@ -192,12 +195,12 @@ def _check_backends(a: Arguments, site: Site, fp8: bool) -> None:
     if prefill == "flashmla_sparse_q8" and not (fp8 and site.gpu.vendor == "cuda" and site.gpu.capability[0] == 9):
         raise RefusedError(
             "--dsa-prefill-backend flashmla_sparse_q8 takes FP8 rows on Hopper only",
-            "layers/attention/dsa_backend.py:501-513 at 0.5.21",
+            "layers/attention/dsa_backend.py:434-464 at 0.5.23",
         )
     if decode == "flashmla_sparse_q8":
         raise RefusedError(
             "--dsa-decode-backend flashmla_sparse_q8: it is a prefill kernel; use flashmla_kv",
-            "layers/attention/dsa_backend.py:517-522 at 0.5.21",
+            "layers/attention/dsa_backend.py:483-489 at 0.5.23",
         )
 
 
@@ -206,9 +209,9 @@ def _check_tilelang(a: Arguments, site: Site) -> None:
         raise RefusedError(
             "the tilelang sparse backend reads BF16 rows only on CUDA; give --kv-cache-dtype bfloat16, or, "
             + site.profile.otherwise(tilelang_fp8_raw=True),
-            "arg_groups/overrides.py:544 at 0.5.21",
+            "arg_groups/overrides.py:542-545 at 0.5.21",
         )
-    source = "arg_groups/overrides.py:548-560 at 0.5.22"
+    source = "arg_groups/overrides.py:569-584 at 0.5.23"
     if a.dsa_prefill_backend != a.dsa_decode_backend:
         raise RefusedError("FP8 rows with tilelang: both sparse backends must be tilelang", source)
     if a.dcp_size > 1 or a.enable_hisparse:
@@ -220,7 +223,8 @@ def _check_tilelang(a: Arguments, site: Site) -> None:
 def row_layout(a: Arguments, site: Site) -> None:
     """What one latent row holds: BF16, raw FP8 or FP8 with scales behind it.
 
-    Only the backend of this server's own role counts under PD. Source: mem_cache/kv_cache_configurator.py:2572-2627.
+    Only the backend of this server's own role counts under PD.
+    Source: mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23.
     """
     if a.kv_row_layout is not None:
         a.kv_layout, why = a.kv_row_layout, _GIVEN_LAYOUT

@@ -3,32 +3,39 @@
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.errors import RefusedError
 
-_HOOK = "arg_groups/pd_disaggregation_hook.py"
-_NO_RADIX = Reason("a PD decode server keeps no prefix cache unless told to", f"{_HOOK}:113-120 at 0.5.21")
-_RADIX = Reason("--disaggregation-decode-enable-radix-cache", f"{_HOOK}:106-112 at 0.5.21")
+_NO_RADIX = Reason(
+    "a PD decode server keeps no prefix cache unless told to", "arg_groups/pd_disaggregation_hook.py:119-126 at 0.5.23"
+)
+_RADIX = Reason("--disaggregation-decode-enable-radix-cache", "arg_groups/pd_disaggregation_hook.py:112-118 at 0.5.23")
 _TWICE = Reason(
     "twice the {a.max_running_requests} requests' share of each worker, which is 32 or less",
-    f"{_HOOK}:126-137 at 0.5.21",
+    "arg_groups/pd_disaggregation_hook.py:132-143 at 0.5.23",
 )
-_NONE = Reason("none: no --max-running-requests, or more than 32 a worker", f"{_HOOK}:126-137 at 0.5.21")
+_NONE = Reason(
+    "none: no --max-running-requests, or more than 32 a worker",
+    "arg_groups/pd_disaggregation_hook.py:132-143 at 0.5.23",
+)
 
 
 def role(a: Arguments, site: Site) -> None:
     """The prefix cache and the spare request rows of a decode server, and what a role switch excludes.
 
-    Source: arg_groups/pd_disaggregation_hook.py:78-189 at 0.5.21. Only a user's max_running_requests is seen here.
+    Source: arg_groups/pd_disaggregation_hook.py:91-196 at 0.5.23. Only a user's max_running_requests is seen here.
     """
     if a.disaggregation_mode == "null":
         return
     fake = a.disaggregation_transfer_backend == "fake"
     if a.disaggregation_mode == "prefill":
         if fake:
-            raise RefusedError("a PD prefill server does not take the fake transfer backend", f"{_HOOK}:140 at 0.5.21")
+            raise RefusedError(
+                "a PD prefill server does not take the fake transfer backend",
+                "arg_groups/pd_disaggregation_hook.py:146 at 0.5.23",
+            )
     elif a.disaggregation_decode_enable_radix_cache:
         if a.enable_hisparse or fake:
             raise RefusedError(
                 "--disaggregation-decode-enable-radix-cache: not with HiSparse or the fake transfer backend",
-                f"{_HOOK}:87-96 at 0.5.21",
+                "arg_groups/pd_disaggregation_hook.py:100-109 at 0.5.23",
             )
         a.disable_radix_cache = False
         a.because["disable_radix_cache"] = _RADIX
@@ -56,7 +63,7 @@ def _check_role_switch(a: Arguments, site: Site) -> None:
     if data_parallel or experts or a.pp_size > 1 or a.dcp_size > 1 or a.speculative_algorithm is not None:
         raise RefusedError(
             "--enable-pd-role-switch: not with data, expert, pipeline or decode-context parallelism or speculation",
-            f"{_HOOK}:158-189 at 0.5.21",
+            "arg_groups/pd_disaggregation_hook.py:164-196 at 0.5.23",
         )
 
 
@@ -67,9 +74,9 @@ def check_retraction(a: Arguments, site: Site) -> None:
     if a.disaggregation_mode != "decode":
         raise RefusedError(
             "--disaggregation-decode-retraction-backup host_pool is for PD decode servers",
-            "arg_groups/kv_cache_hook.py:351-359 at 0.5.21",
+            "arg_groups/kv_cache_hook.py:351-359 at 0.5.23",
         )
     raise RefusedError(
         "--disaggregation-decode-retraction-backup host_pool does not support models with KDA state; use cpu_tensor",
-        "mem_cache/registry.py:158-160 at 0.5.21",
+        "mem_cache/registry.py:156-158 at 0.5.23",
     )

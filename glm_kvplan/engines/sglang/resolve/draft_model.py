@@ -5,12 +5,13 @@ from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.draft import DraftModel
 
-_HOOK = "arg_groups/speculative_hook.py"
-_TARGET = Reason("the served checkpoint itself: its own draft layer", f"{_HOOK}:1100-1130 at 0.5.21")
-_BACKEND = Reason("what runs a block draft here", f"{_HOOK}:780-890 at 0.5.21")
-_FA4 = Reason("fa4 keeps a block draft's cache in the model's own type", "mem_cache/kv_cache_dtype.py:86 at 0.5.21")
-_TARGETS = Reason("as the target's", "mem_cache/kv_cache_dtype.py:86 at 0.5.21")
-_GIVEN = Reason("--speculative-draft-kv-cache-dtype", "mem_cache/kv_cache_dtype.py:86 at 0.5.21")
+_TARGET = Reason(
+    "the served checkpoint itself: its own draft layer", "arg_groups/speculative_hook.py:1213-1242 at 0.5.23"
+)
+_BACKEND = Reason("what runs a block draft here", "arg_groups/speculative_hook.py:878-991 at 0.5.23")
+_FA4 = Reason("fa4 keeps a block draft's cache in the model's own type", "mem_cache/kv_cache_dtype.py:97 at 0.5.23")
+_TARGETS = Reason("as the target's", "mem_cache/kv_cache_dtype.py:97 at 0.5.23")
+_GIVEN = Reason("--speculative-draft-kv-cache-dtype", "mem_cache/kv_cache_dtype.py:97 at 0.5.23")
 
 _BLOCKS = ("DFLASH", "DSPARK")
 _KERNELS = ("flashinfer", "fa3", "fa4", "triton", "ascend", "trtllm_mha", "intel_xpu")
@@ -45,7 +46,7 @@ def check(a: Arguments, site: Site) -> None:
     if a.speculative_algorithm == "DSPARK" and not draft.markov_rank:
         raise RefusedError(
             "DSPARK needs a markov_rank above 0 in the draft's config.json",
-            "model_executor/model_runner_components/spec_aux_hidden_state.py:198 at 0.5.21",
+            "model_executor/model_runner_components/spec_aux_hidden_state.py:269 at 0.5.23",
         )
     ranks = a.tp_size // a.attn_dp_size // a.attn_cp_size
     if a.speculative_algorithm in _BLOCKS and (
@@ -54,7 +55,7 @@ def check(a: Arguments, site: Site) -> None:
         raise RefusedError(
             f"the draft model's {draft.attention_heads} attention and {draft.kv_heads} KV heads do not divide over "
             f"{ranks} ranks",
-            "models/dflash.py:208-221 at 0.5.21",
+            "models/dflash.py:215-228 at 0.5.23",
         )
     longest = a.context_length or 0
     if longest > draft.longest_context and not switched_on(
@@ -63,14 +64,14 @@ def check(a: Arguments, site: Site) -> None:
         raise RefusedError(
             f"the draft model's context of {draft.longest_context} tokens is shorter than the {longest} served; give "
             f"--context-length {draft.longest_context} or less, or SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1",
-            "configs/model_config.py:1132 at 0.5.21",
+            "configs/model_config.py:1314 at 0.5.23",
         )
 
 
 def cache_dtype(a: Arguments, site: Site) -> None:
     """The type of the cache of a draft model of its own, as torch stores it.
 
-    Source: mem_cache/kv_cache_dtype.py:91|86|86|97 at 0.5.20|21|22|23; the kernels: speculative_hook.py:780-890.
+    Source: mem_cache/kv_cache_dtype.py:97 at 0.5.23; the kernels: arg_groups/speculative_hook.py:878-991 at 0.5.23.
     """
     block = a.speculative_algorithm in _BLOCKS
     kernels = _kernels(a, site) if block else None

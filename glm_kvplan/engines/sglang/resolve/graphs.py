@@ -6,22 +6,27 @@ from typing import Any
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.errors import InputError, RefusedError
 
-_HOOK = "arg_groups/cuda_graph_hook.py"
-_DECODE = Reason("the engine's default", f"{_HOOK}:37-112 at 0.5.21")
-_GIVEN = Reason("given", f"{_HOOK}:37-112 at 0.5.21")
-_ON = Reason("on by default for this model on CUDA", f"{_HOOK}:147-160 at 0.5.22")
-_OFF_KDA = Reason("off by default for models with KDA layers", f"{_HOOK}:284-293 at 0.5.21")
-_OFF_PLATFORM = Reason("off by default outside CUDA", "model_executor/cuda_graph_config.py:119-123 at 0.5.22")
-_OFF_PIPELINE = Reason("pipeline stages capture no prefill by default", f"{_HOOK}:112-126 at 0.5.22")
-_OFF_CONTEXT = Reason("context parallelism captures no prefill by default", f"{_HOOK}:167-172 at 0.5.22")
+_DECODE = Reason("the engine's default", "arg_groups/cuda_graph_hook.py:32-102 at 0.5.23")
+_GIVEN = Reason("given", "arg_groups/cuda_graph_hook.py:32-102 at 0.5.23")
+_ON = Reason("on by default for this model on CUDA", "arg_groups/cuda_graph_hook.py:179-192 at 0.5.23")
+_OFF_KDA = Reason("off by default for models with KDA layers", "arg_groups/cuda_graph_hook.py:179-188 at 0.5.23")
+_OFF_PLATFORM = Reason("off by default outside CUDA", "model_executor/cuda_graph_config.py:119-123 at 0.5.23")
+_OFF_PIPELINE = Reason(
+    "pipeline stages capture no prefill by default", "arg_groups/cuda_graph_hook.py:144-158 at 0.5.23"
+)
+_OFF_CONTEXT = Reason(
+    "context parallelism captures no prefill by default", "arg_groups/cuda_graph_hook.py:204-209 at 0.5.23"
+)
 _OFF_OTHER = Reason(
     "decode CP, two-batch overlap and other expert exchanges capture no prefill by default",
-    f"{_HOOK}:173-195 at 0.5.22",
+    "arg_groups/cuda_graph_hook.py:210-232 at 0.5.23",
 )
-_OFF_PREFILL_CP = Reason("prefill CP captures no prefill", "arg_groups/model_hook.py:277-286 at 0.5.21")
-_ON_PREFILL_CP = Reason("prefill CP over the whole TP group captures", f"{_HOOK}:104-135 at 0.5.23")
-_DECODE_ROLE = Reason("a PD decode server runs no prefill", f"{_HOOK}:710-719 at 0.5.21")
-_PREFILL_ROLE = Reason("a PD prefill server runs no decode", f"{_HOOK}:699-709 at 0.5.21")
+_OFF_PREFILL_CP = Reason("prefill CP captures no prefill", "arg_groups/model_hook.py:316-325 at 0.5.23")
+_ON_PREFILL_CP = Reason(
+    "prefill CP over the whole TP group captures", "arg_groups/cuda_graph_hook.py:104-135 at 0.5.23"
+)
+_DECODE_ROLE = Reason("a PD decode server runs no prefill", "arg_groups/cuda_graph_hook.py:568-577 at 0.5.23")
+_PREFILL_ROLE = Reason("a PD prefill server runs no decode", "arg_groups/cuda_graph_hook.py:557-567 at 0.5.23")
 _GRAPHED_EXCHANGES = ("none", "deepep", "megamoe", "flashinfer")
 _BACKENDS = ("full", "breakable", "tc_piecewise", "disabled")
 _CONFIG_KEYS = ("backend", "max_bs", "bs")
@@ -30,7 +35,7 @@ _CONFIG_KEYS = ("backend", "max_bs", "bs")
 def graph_backends(a: Arguments, site: Site) -> None:
     """Whether decode and prefill capture graphs, and the batches the user chose for them.
 
-    Source: arg_groups/cuda_graph_hook.py:37-350 at 0.5.21, :30-240 at 0.5.22. Precedence, lowest first: the off
+    Source: arg_groups/cuda_graph_hook.py:32-278 at 0.5.23. Precedence, lowest first: the off
     switches, --cuda-graph-backend-*, --cuda-graph-config.
     """
     decode, prefill = _phase(a, "decode"), _phase(a, "prefill")
@@ -48,7 +53,7 @@ def graph_backends(a: Arguments, site: Site) -> None:
     if "tc_piecewise" in (a.decode_graph, a.prefill_graph) and not site.profile.piecewise_graphs:
         raise RefusedError(
             "tc_piecewise CUDA graphs were removed; use breakable, full or disabled",
-            "model_executor/cuda_graph_config.py:185 at 0.5.22",
+            "model_executor/cuda_graph_config.py:185 at 0.5.23",
         )
     if a.disaggregation_mode == "prefill" and "backend" not in decode:
         a.decode_graph = "disabled"
@@ -118,7 +123,7 @@ def _default_prefill(a: Arguments, site: Site) -> tuple[str, Reason]:
 def context_parallel_graph(a: Arguments, site: Site) -> None:
     """Prefill CP switches the prefill graph off, after the memory fraction has already reserved for it.
 
-    Source: arg_groups/model_hook.py:277-286 at 0.5.21; where the release can capture it, only an unsupported one.
+    Source: arg_groups/model_hook.py:316-325 at 0.5.23; where the release can capture it, only an unsupported one.
     """
     if not a.enable_prefill_cp:
         return
@@ -129,7 +134,10 @@ def context_parallel_graph(a: Arguments, site: Site) -> None:
 
 
 def context_parallel_graph_default(a: Arguments, site: Site) -> None:
-    """Newer releases switch the graph on again for a prefill CP they can capture (cuda_graph_hook.py:104-135)."""
+    """Newer releases switch the graph on again for a prefill CP they can capture.
+
+    Source: arg_groups/cuda_graph_hook.py:104-133 at 0.5.23.
+    """
     if not a.enable_prefill_cp or a.prefill_graph_chosen or not _captures_context_parallel(a, site):
         return
     if a.dcp_size > 1 or a.enable_two_batch_overlap or a.moe_a2a_backend not in _GRAPHED_EXCHANGES:

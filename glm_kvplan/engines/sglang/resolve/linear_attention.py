@@ -3,7 +3,7 @@
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site, switched_on
 from glm_kvplan.errors import RefusedError
 
-_STRATEGY = "arg_groups/overrides.py:428-461 at 0.5.21"
+_STRATEGY = "arg_groups/overrides.py:454-487 at 0.5.23"
 _EXTRA_BUFFER = Reason(
     "overlap scheduling or paged tokens, with the triton KDA kernels: tracked states get slots", _STRATEGY
 )
@@ -12,29 +12,29 @@ _NO_RADIX = Reason("stays unresolved: without the radix cache nothing is tracked
 _NO_OVERLAP = Reason("no_buffer runs without the overlap scheduler", _STRATEGY)
 
 _SPARSE_HEAD = Reason(
-    "SGLANG_EMBEDDINGS_SPARSE_HEAD is set: no overlap schedule", "arg_groups/model_hook.py:694 at 0.5.21"
+    "SGLANG_EMBEDDINGS_SPARSE_HEAD is set: no overlap schedule", "arg_groups/model_hook.py:739 at 0.5.23"
 )
 
 _STATE_FLAG = Reason(
-    "--mamba-ssm-dtype, handed on as SGLANG_MAMBA_SSM_DTYPE", "arg_groups/serving_hook.py:398-399 at 0.5.21"
+    "--mamba-ssm-dtype, handed on as SGLANG_MAMBA_SSM_DTYPE", "arg_groups/serving_hook.py:439-440 at 0.5.23"
 )
-_STATE_VARIABLE = Reason("SGLANG_MAMBA_SSM_DTYPE", "configs/mamba_utils.py:94-103 at 0.5.21")
+_STATE_VARIABLE = Reason("SGLANG_MAMBA_SSM_DTYPE", "configs/mamba_utils.py:94-103 at 0.5.23")
 _STATE_DEFAULT = Reason(
     "the engine's default: the checkpoint's own mamba_ssm_dtype is not read for this model",
-    "configs/mamba_utils.py:73-110 at 0.5.21",
+    "configs/mamba_utils.py:73-110 at 0.5.23",
 )
 _STATE_REPLAY = Reason(
-    "--enable-linear-replayssm-spec keeps float32 states", "arg_groups/attention_hook.py:417-427 at 0.5.21"
+    "--enable-linear-replayssm-spec keeps float32 states", "arg_groups/attention_hook.py:506-516 at 0.5.23"
 )
-_CONV_VARIABLE = Reason("SGLANG_MAMBA_CONV_DTYPE", "configs/mamba_utils.py:70 at 0.5.21")
-_CONV_DEFAULT = Reason("the engine's default", "configs/mamba_utils.py:70 at 0.5.21")
+_CONV_VARIABLE = Reason("SGLANG_MAMBA_CONV_DTYPE", "configs/mamba_utils.py:70 at 0.5.23")
+_CONV_DEFAULT = Reason("the engine's default", "configs/mamba_utils.py:70 at 0.5.23")
 _DTYPES = ("float32", "bfloat16", "float16")
 
 
 def radix_strategy(a: Arguments, site: Site) -> None:
     """Whether running requests keep tracking slots beside their own state, decided before PP switches overlap off.
 
-    Source: arg_groups/overrides.py:412-461, arg_groups/mamba_hook.py:101-153 at 0.5.21.
+    Source: arg_groups/overrides.py:438-487, arg_groups/mamba_hook.py:115-163 at 0.5.23.
     """
     if a.disable_radix_cache:
         if a.mamba_radix_cache_strategy == "auto":
@@ -69,40 +69,40 @@ def _check_no_buffer(a: Arguments, page: int) -> None:
         raise RefusedError(
             f"the no_buffer state strategy{cause} needs pages of 1 token, this model has {page}; use extra_buffer or "
             "--disable-radix-cache",
-            "arg_groups/mamba_hook.py:147 at 0.5.21",
+            "arg_groups/mamba_hook.py:157 at 0.5.23",
         )
     if not a.disable_overlap_schedule:
-        raise RefusedError("no_buffer needs --disable-overlap-schedule", "arg_groups/mamba_hook.py:148 at 0.5.21")
+        raise RefusedError("no_buffer needs --disable-overlap-schedule", "arg_groups/mamba_hook.py:158 at 0.5.23")
 
 
 def _check_extra_buffer(a: Arguments, page: int) -> None:
     if a.linear_attn_backend != "triton":
         raise RefusedError(
             f"{a.mamba_radix_cache_strategy} needs --linear-attn-backend triton, not {a.linear_attn_backend}",
-            "arg_groups/mamba_hook.py:103 at 0.5.21",
+            "arg_groups/mamba_hook.py:117 at 0.5.23",
         )
     if a.mamba_radix_cache_strategy == "extra_buffer_lazy" and a.disaggregation_mode != "null":
         raise RefusedError(
             "extra_buffer_lazy does not run under PD disaggregation; use extra_buffer",
-            "arg_groups/mamba_hook.py:115 at 0.5.21",
+            "arg_groups/mamba_hook.py:125 at 0.5.23",
         )
     interval, drafts = a.mamba_track_interval, a.speculative_num_draft_tokens
     if interval % page or (drafts is not None and interval < drafts):
         raise RefusedError(
             f"--mamba-track-interval {interval} must be whole {page}-token pages and no less than the draft tokens",
-            "arg_groups/mamba_hook.py:121-125 at 0.5.21 (:135 at 0.5.22)",
+            "arg_groups/mamba_hook.py:131-135 at 0.5.23, :135 at 0.5.23",
         )
 
 
 def linear_backends(a: Arguments, site: Site) -> None:
     """What the KDA kernels of decode and verification require, and the replay rings' own conditions.
 
-    Source: arg_groups/attention_hook.py:209-436 at 0.5.21.
+    Source: arg_groups/attention_hook.py:281-525 at 0.5.23.
     """
     if a.linear_attn_decode_backend == "flashkda":
         raise RefusedError(
             "--linear-attn-decode-backend flashkda: it is a prefill kernel",
-            "arg_groups/attention_hook.py:246-250 at 0.5.21",
+            "arg_groups/attention_hook.py:318-322 at 0.5.23",
         )
     decode = a.linear_attn_decode_backend or a.linear_attn_backend
     bf16_state = a.mamba_ssm_dtype == "bfloat16"
@@ -115,7 +115,7 @@ def linear_backends(a: Arguments, site: Site) -> None:
     if "flashinfer" in (decode, verify) and site.gpu.blackwell and not bf16_state:
         raise RefusedError(
             "the flashinfer KDA kernels need --mamba-ssm-dtype bfloat16 on Blackwell",
-            "arg_groups/attention_hook.py:269 at 0.5.21",
+            "arg_groups/attention_hook.py:341 at 0.5.23",
         )
     if (a.linear_attn_prefill_backend or a.linear_attn_backend) == "flashinfer" and site.gpu.blackwell:
         a.warnings.append(
@@ -128,20 +128,20 @@ def linear_backends(a: Arguments, site: Site) -> None:
 
 
 def _check_replay(a: Arguments, decode: str) -> None:
-    source = "arg_groups/attention_hook.py:320-352 at 0.5.21"
+    source = "arg_groups/attention_hook.py:409-441 at 0.5.23"
     if decode not in ("triton", "helion"):
         raise RefusedError(f"--enable-linear-replayssm does not run with the {decode} KDA decode kernel", source)
     if not a.disable_radix_cache and a.mamba_radix_cache_strategy != "no_buffer":
         raise RefusedError(
             "--enable-linear-replayssm needs the no_buffer state strategy: add --disable-radix-cache",
-            "arg_groups/attention_hook.py:329 at 0.5.21",
+            "arg_groups/attention_hook.py:418 at 0.5.23",
         )
     if a.disaggregation_mode != "null":
         raise RefusedError("--enable-linear-replayssm does not run under PD disaggregation", source)
 
 
 def _check_replay_verify(a: Arguments, decode: str) -> None:
-    source = "arg_groups/attention_hook.py:354-436 at 0.5.21"
+    source = "arg_groups/attention_hook.py:443-525 at 0.5.23"
     if a.speculative_eagle_topk not in (None, 1):
         raise RefusedError("--enable-linear-replayssm-spec needs --speculative-eagle-topk 1", source)
     if decode not in ("triton", "flashinfer"):
@@ -158,7 +158,7 @@ def _check_replay_verify(a: Arguments, decode: str) -> None:
 def check_ring(a: Arguments, site: Site) -> None:
     """The ring's length against the drafts it must hold, once both are known.
 
-    Source: mem_cache/memory_pool.py:713-725, mem_cache/kv_cache_configurator.py:1127-1136 at 0.5.21.
+    Source: mem_cache/memory_pool.py:819-831, mem_cache/kv_cache_configurator.py:1708-1717 at 0.5.23.
     """
     if not a.enable_linear_replayssm_spec:
         return
@@ -167,11 +167,11 @@ def check_ring(a: Arguments, site: Site) -> None:
             raise RefusedError(
                 f"--enable-linear-replayssm-spec does not run with {a.speculative_algorithm} in this release; "
                 + site.profile.otherwise(replay_rings=True),
-                "mem_cache/kv_cache_configurator.py:1118 at 0.5.20",
+                "mem_cache/kv_cache_configurator.py:1113-1121 at 0.5.20",
             )
         return
     records, drafts = a.linear_replayssm_cache_len, a.max_draft_tokens or 0
-    source = "mem_cache/memory_pool.py:713-725 at 0.5.21"
+    source = "mem_cache/memory_pool.py:819-831 at 0.5.23"
     if records & (records - 1):
         raise RefusedError(f"--linear-replayssm-cache-len {records} is no power of two", source)
     if records < 2 * drafts:
@@ -189,16 +189,19 @@ def checkpoints(a: Arguments, site: Site) -> None:
     if a.enable_hierarchical_cache:
         raise RefusedError(
             "--enable-int8-mamba-checkpoint does not run with --enable-hierarchical-cache",
-            "arg_groups/mamba_hook.py:83 at 0.5.21",
+            "arg_groups/mamba_hook.py:84 at 0.5.23",
         )
     a.warnings.append(
         "--enable-int8-mamba-checkpoint adds a pool (two slots a state slot) that the engine's budget does not charge "
-        "and that is not among the ledgers below (mem_cache/mamba_checkpoint_pool.py:301-345 at 0.5.21)"
+        "and that is not among the ledgers below (mem_cache/mamba_checkpoint_pool.py:301-345 at 0.5.23)"
     )
 
 
 def state_dtypes(a: Arguments, site: Site) -> None:
-    """The dtypes of the convolution window and of the recurrent state. Source: configs/mamba_utils.py:47-104."""
+    """The dtypes of the convolution window and of the recurrent state.
+
+    Source: configs/mamba_utils.py:47-104 at 0.5.23.
+    """
     conv = site.environment.get("SGLANG_MAMBA_CONV_DTYPE")
     a.mamba_conv_dtype = conv if conv in _DTYPES else "bfloat16"
     a.because["mamba_conv_dtype"] = _CONV_DEFAULT if conv is None else _CONV_VARIABLE

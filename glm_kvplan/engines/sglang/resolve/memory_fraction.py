@@ -4,34 +4,35 @@ from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site,
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.geometry import VisionGeometry
 
-_HOOK = "arg_groups/memory_hook.py"
-_BY_MEMORY = f"{_HOOK}:86-180 at 0.5.21"
+_BY_MEMORY = "arg_groups/memory_hook.py:87-181 at 0.5.23"
 _CHUNK = Reason("{gpu.name} has {gpu.memory_mib} MiB", _BY_MEMORY)
 _CHUNK_GRAPH = Reason(
     "chosen prefill graphs come with a smaller chunk", "arg_groups/cuda_graph_hook.py:412-428 at 0.5.21"
 )
 _GRAPH_BATCH = Reason("{gpu.name} has {gpu.memory_mib} MiB, --tp-size {a.tp_size}", _BY_MEMORY)
-_GRAPH_REQUESTS = Reason("no larger than --max-running-requests {a.max_running_requests}", f"{_HOOK}:182-188 at 0.5.22")
-_GIVEN = Reason("given", f"{_HOOK}:190-200 at 0.5.21")
-_PREFILL_BATCH = Reason("the engine's default for MLA models", f"{_HOOK}:225-252 at 0.5.21")
+_GRAPH_REQUESTS = Reason(
+    "no larger than --max-running-requests {a.max_running_requests}", "arg_groups/memory_hook.py:182-188 at 0.5.23"
+)
+_GIVEN = Reason("given", "arg_groups/memory_hook.py:199-209 at 0.5.23")
+_PREFILL_BATCH = Reason("the engine's default for MLA models", "arg_groups/memory_hook.py:232-259 at 0.5.23")
 _FRACTION = Reason(
     "what is left of {gpu.memory_mib} MiB after {a.reserved_mib:g} MiB for activations, graphs and parallel buffers",
-    f"{_HOOK}:274-330 at 0.5.21",
+    "arg_groups/memory_hook.py:281-337 at 0.5.23",
 )
 _FRACTION_IMAGES = Reason(
     "what is left of {gpu.memory_mib} MiB after {a.reserved_mib:g} MiB for activations, graphs and parallel buffers, "
     "times 0.95 for the vision tower",
-    f"{_HOOK}:274-330, 410-455 at 0.5.21",
+    "arg_groups/memory_hook.py:281-337, 417-462 at 0.5.23",
 )
-_FRACTION_AITER = Reason("scaled by 0.85 for aiter's workspace", "arg_groups/attention_hook.py:177-203 at 0.5.21")
+_FRACTION_AITER = Reason("scaled by 0.85 for aiter's workspace", "arg_groups/attention_hook.py:246-272 at 0.5.23")
 
 _RESERVE = Reason(
     "SGLANG_VLM_CACHE_SIZE_MB (100 by default): the cache of image embeddings",
-    "mem_cache/kv_cache_configurator.py:154-171 at 0.5.21",
+    "mem_cache/kv_cache_configurator.py:202-219 at 0.5.23",
 )
 _RESERVE_GPU = Reason(
     "SGLANG_VLM_CACHE_SIZE_MB (100 by default) plus SGLANG_MM_FEATURE_CACHE_MB (1024): image features stay on the GPU",
-    "mem_cache/kv_cache_configurator.py:154-171 at 0.5.21",
+    "mem_cache/kv_cache_configurator.py:202-219 at 0.5.23",
 )
 
 # Card memory below this many MiB -> chunk, largest decode graph with tp < 4, and with tp >= 4.
@@ -47,7 +48,8 @@ _LARGEST_CLASS = (16384, 512, 512)
 def chunk_and_graph_batches(a: Arguments, site: Site) -> None:
     """The prefill chunk and the largest captured batches, by the card's memory.
 
-    Source: arg_groups/memory_hook.py:86-260 at 0.5.21; cuda_graph_hook.py:412-455 for chosen breakable graphs.
+    Source: arg_groups/memory_hook.py:87-267 at 0.5.23; for chosen breakable graphs
+    arg_groups/cuda_graph_hook.py:412-455 at 0.5.21.
     """
     profile = site.profile
     chosen_breakable = a.prefill_graph_chosen and a.prefill_graph == "breakable" and site.gpu.vendor == "cuda"
@@ -102,14 +104,14 @@ def multimodality(a: Arguments, site: Site) -> None:
     if a.language_model_only:
         raise RefusedError(
             "--language-model-only does not support this architecture; use --language-only",
-            "arg_groups/model_hook.py:992 at 0.5.21",
+            "arg_groups/model_hook.py:1106 at 0.5.23",
         )
 
 
 def static_fraction(a: Arguments, site: Site) -> None:
     """mem_fraction_static: what the engine leaves after activations, graphs and parallel buffers, to its own float.
 
-    Source: arg_groups/memory_hook.py:274-455 at 0.5.21. It runs before speculation, the KV dtype and the division of
+    Source: arg_groups/memory_hook.py:281-462 at 0.5.23. It runs before speculation, the KV dtype and the division of
     the chunk among attention groups, and sees none of them.
     """
     if a.mem_fraction_static is not None:
@@ -145,7 +147,7 @@ def check_fraction(a: Arguments, site: Site) -> None:
     """Refuse a card that the engine's own reserve for activations, graphs and buffers takes whole.
 
     The engine computes a fraction of 0 or less all the same, and finds no memory for its pools at start-up.
-    Source: mem_cache/kv_cache_configurator.py:2194-2228 at 0.5.21.
+    Source: mem_cache/kv_cache_configurator.py:3007-3058 at 0.5.23.
     """
     if a.mem_fraction_static is None or a.mem_fraction_static > 0:
         return
@@ -153,12 +155,12 @@ def check_fraction(a: Arguments, site: Site) -> None:
         f"nothing of {site.gpu.memory_mib} MiB ({site.gpu.name}) is left for weights and pools: the engine reserves "
         f"{a.reserved_mib:.0f} MiB for activations, graphs and parallel buffers; give --mem-fraction-static, or lower "
         "--chunked-prefill-size or --cuda-graph-max-bs-decode",
-        "arg_groups/memory_hook.py:274-330 at 0.5.21",
+        "arg_groups/memory_hook.py:281-337 at 0.5.23",
     )
 
 
 def _graph_mib(a: Arguments) -> float:
-    """MiB kept for captured graphs and attention-DP padding (memory_hook.py:350-395 at 0.5.21)."""
+    """MiB kept for captured graphs and attention-DP padding (arg_groups/memory_hook.py:357-402 at 0.5.23)."""
     reserved = 0.0
     decodes = a.disaggregation_mode != "prefill"
     batch = a.decode_graph_max_bs
@@ -176,7 +178,10 @@ def _graph_mib(a: Arguments) -> float:
 
 
 def _vision_factor(vision: VisionGeometry) -> float:
-    """0.95, lowered or raised by the vision tower's size against 24 layers of 1024 (memory_hook.py:410-455)."""
+    """0.95, lowered or raised by the vision tower\'s size against 24 layers of 1024.
+
+    Source: arg_groups/memory_hook.py:417-462 at 0.5.23.
+    """
     layers = 24 if vision.num_hidden_layers is None else vision.num_hidden_layers
     complexity = layers * vision.hidden_size**2 / (24 * 1024**2)
     return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (complexity - 1.0)))
@@ -193,8 +198,8 @@ def aiter_workspace(a: Arguments, site: Site) -> None:
 
 
 def multimodal_reserve(a: Arguments, site: Site) -> None:
-    """MiB set aside beside the pools for image features. Source: mem_cache/kv_cache_configurator.py:154-171 at 0.5.21,
-    arg_groups/serving_hook.py:744-880 (transport).
+    """MiB set aside beside the pools for image features. Source: mem_cache/kv_cache_configurator.py:202-219 at 0.5.23,
+    arg_groups/serving_hook.py:801-937 at 0.5.23 (transport).
     """
     environment, transport = site.environment, a.mm_feature_transport
     if a.keep_mm_feature_on_device:
@@ -207,7 +212,7 @@ def multimodal_reserve(a: Arguments, site: Site) -> None:
     if transport is None:
         ipc = switched_on(environment, "SGLANG_USE_CUDA_IPC_TRANSPORT")
         transport = "cuda_ipc" if ipc else "cpu"
-    source = "arg_groups/serving_hook.py:835-862 at 0.5.21"
+    source = "arg_groups/serving_hook.py:892-919 at 0.5.23"
     if transport != "cpu" and site.gpu.vendor != "cuda":
         raise RefusedError(f"--mm-feature-transport {transport} runs on CUDA only", source)
     if transport == "cuda_ipc" and a.nnodes > 1:
@@ -229,5 +234,5 @@ def check_chunk(a: Arguments, site: Site) -> None:
         shared = "" if a.attn_dp_size == 1 else f" ({a.undivided_chunk_size} over {a.attn_dp_size} attention groups)"
         raise RefusedError(
             f"--chunked-prefill-size {chunk}{shared} is no multiple of the {page}-token page",
-            "arg_groups/validation_hook.py:161 at 0.5.21",
+            "arg_groups/validation_hook.py:244 at 0.5.23",
         )

@@ -6,32 +6,32 @@ from glm_kvplan.errors import InputError, RefusedError
 
 _GROUPS = Reason(
     "--dp-size with --enable-dp-attention splits attention into {a.attn_dp_size} groups, one request each at a time",
-    "runtime_context.py:73-78 at 0.5.21",
+    "runtime_context.py:73-76 at 0.5.23",
 )
 _REWRITTEN = Reason(
     "--dp-size with --enable-dp-attention is read as --attn-dp-size {a.attn_dp_size}, one engine",
-    "arg_groups/parallel_hook.py:39-60 at 0.5.22",
+    "arg_groups/parallel_hook.py:39-60 at 0.5.23",
 )
-_ON = Reason("attention runs in {a.attn_dp_size} groups", "server_args.py (resolved_dict) at 0.5.22")
+_ON = Reason("attention runs in {a.attn_dp_size} groups", "server_args.py:316-330 at 0.5.23")
 _ONE_GROUP = Reason(
-    "one attention group is no attention DP: the flag is cleared", "arg_groups/overrides.py:1306-1309 at 0.5.21"
+    "one attention group is no attention DP: the flag is cleared", "arg_groups/overrides.py:1367-1370 at 0.5.23"
 )
 _CONTEXT_WIDTH = Reason(
     "prefill CP spans every rank of an attention group",
-    "arg_groups/model_overrides/deepseek_v2.py:104-107 at 0.5.21",
+    "arg_groups/model_overrides/deepseek_v2.py:126-134 at 0.5.23",
 )
 _ALL_EXPERTS = Reason(
-    "{a.moe_a2a_backend} spreads the experts over the whole TP group", "arg_groups/overrides.py:1539-1548 at 0.5.21"
+    "{a.moe_a2a_backend} spreads the experts over the whole TP group", "arg_groups/overrides.py:1611-1620 at 0.5.23"
 )
-_MEGAMOE = Reason("--moe-runner-backend megamoe is an exchange", "arg_groups/mega_moe_hook.py:198-216 at 0.5.21")
-_WATERFILL = Reason("--enable-waterfill balances over deepep or megamoe", "arg_groups/overrides.py:1520-1535 at 0.5.21")
-_ZIGZAG = Reason("zigzag prefill CP needs deepep", "arg_groups/model_overrides/deepseek_v2.py:91-98 at 0.5.21")
+_MEGAMOE = Reason("--moe-runner-backend megamoe is an exchange", "arg_groups/mega_moe_hook.py:258-276 at 0.5.23")
+_WATERFILL = Reason("--enable-waterfill balances over deepep or megamoe", "arg_groups/overrides.py:1592-1607 at 0.5.23")
+_ZIGZAG = Reason("zigzag prefill CP needs deepep", "arg_groups/model_overrides/deepseek_v2.py:115-122 at 0.5.23")
 _CHUNK = Reason(
     "{a.undivided_chunk_size} divided by {a.attn_dp_size} attention groups",
-    "arg_groups/parallel_hook.py:262-266 at 0.5.21",
+    "arg_groups/parallel_hook.py:327-331 at 0.5.23",
 )
 _NO_OVERLAP = Reason(
-    "pipeline parallelism runs without the overlap scheduler", "arg_groups/overrides.py:1552-1556 at 0.5.21"
+    "pipeline parallelism runs without the overlap scheduler", "arg_groups/overrides.py:1624-1628 at 0.5.23"
 )
 
 _EXPERT_SPANNING = frozenset(
@@ -45,7 +45,8 @@ _EXPERT_SPANNING = frozenset(
 def attention_groups(a: Arguments, site: Site) -> None:
     """Turn the release's data-parallel flags into an attention-DP width and a number of engine replicas.
 
-    Source: arg_groups/parallel_hook.py:39-60 at 0.5.22; before, dp_size counts the groups (runtime_context.py:73-78).
+    Source: arg_groups/parallel_hook.py:39-60 at 0.5.23; before, dp_size counts the groups
+    (runtime_context.py:73-78 at 0.5.21).
     """
     if site.profile.attention_dp_size_flag:
         if a.enable_dp_attention and a.attn_dp_size == 1:
@@ -77,7 +78,7 @@ def decode_context_parallel(a: Arguments, site: Site) -> None:
         raise RefusedError(
             f"--dcp-size {a.dcp_size}: a pooled index key (index_kpool {site.geometry.index_kpool}) would span decode "
             f"context-parallel ranks; drop it, or, {site.profile.otherwise(decode_context_parallel_refused=False)}",
-            "arg_groups/model_overrides/deepseek_v2.py:164-169 at 0.5.22",
+            "arg_groups/model_overrides/deepseek_v2.py:163-168 at 0.5.23",
         )
     a.warnings.append(
         "--dcp-size: this release neither refuses decode context parallelism for this model nor wires its index "
@@ -88,15 +89,17 @@ def decode_context_parallel(a: Arguments, site: Site) -> None:
 def context_parallel(a: Arguments, site: Site) -> None:
     """The widths and backends that prefill context parallelism forces.
 
-    Source: arg_groups/model_overrides/deepseek_v2.py:83-115 at 0.5.21, :108-145 at 0.5.22.
+    Source: arg_groups/model_overrides/deepseek_v2.py:105-143 at 0.5.23.
     """
     if not a.enable_prefill_cp:
         return
     if site.gpu.vendor != "cuda":
-        raise RefusedError("--enable-prefill-cp: not on ROCm", "arg_groups/parallel_hook.py:688-694 at 0.5.21")
-    source = "arg_groups/model_overrides/deepseek_v2.py:95-103 at 0.5.21"
+        raise RefusedError("--enable-prefill-cp: not on ROCm", "arg_groups/parallel_hook.py:821-827 at 0.5.23")
     if a.tp_size > 8:
-        raise RefusedError(f"--enable-prefill-cp stays on one machine: --tp-size {a.tp_size} is above 8", source)
+        raise RefusedError(
+            f"--enable-prefill-cp stays on one machine: --tp-size {a.tp_size} is above 8",
+            "arg_groups/model_overrides/deepseek_v2.py:123-125 at 0.5.23",
+        )
     if site.profile.context_parallel_shards_state:
         if a.attn_dp_size > 1 and a.dp_size > 1:
             raise _replicas_and_groups(a)
@@ -105,7 +108,10 @@ def context_parallel(a: Arguments, site: Site) -> None:
         keep_width = a.cp_strategy == "interleave" and a.attn_cp_size > 1
     else:
         if a.cp_strategy != "zigzag" and a.dp_size != 1:
-            raise RefusedError("--cp-strategy interleave does not run with attention DP", source)
+            raise RefusedError(
+                "--cp-strategy interleave does not run with attention DP",
+                "arg_groups/model_overrides/deepseek_v2.py:97-100 at 0.5.21",
+            )
         a.enable_dp_attention, a.attn_dp_size, a.replicas = True, a.dp_size, 1
         keep_width = False
     if a.cp_strategy == "zigzag":
@@ -119,7 +125,7 @@ def context_parallel(a: Arguments, site: Site) -> None:
 def divide_attention_groups(a: Arguments, site: Site) -> None:
     """Check the attention groups, and share the prefill chunk out among them.
 
-    Source: arg_groups/parallel_hook.py:197-290 at 0.5.21, :279-355 at 0.5.22.
+    Source: arg_groups/parallel_hook.py:245-355 at 0.5.23, :285-367 at 0.5.23.
     """
     if site.profile.attention_dp_size_flag and a.attn_dp_size > 1 and a.dp_size > 1:
         raise _replicas_and_groups(a)
@@ -132,7 +138,7 @@ def divide_attention_groups(a: Arguments, site: Site) -> None:
     if a.tp_size % a.attn_dp_size:
         raise RefusedError(
             f"--tp-size {a.tp_size} does not divide into {a.attn_dp_size} attention groups",
-            "arg_groups/parallel_hook.py:261 at 0.5.21",
+            "arg_groups/parallel_hook.py:326 at 0.5.23",
         )
     chunk = a.chunked_prefill_size = a.undivided_chunk_size // a.attn_dp_size
     a.because["chunked_prefill_size"] = _CHUNK
@@ -146,22 +152,22 @@ def _replicas_and_groups(a: Arguments) -> RefusedError:
     return RefusedError(
         f"--dp-size {a.dp_size} with --attn-dp-size {a.attn_dp_size}: replicas of an engine that also splits "
         "attention are not supported; give one of them",
-        "arg_groups/parallel_hook.py:281-287 at 0.5.22",
+        "arg_groups/parallel_hook.py:287-293 at 0.5.23",
     )
 
 
 def share_context_parallel_groups(a: Arguments, site: Site) -> None:
     """Check the context-parallel groups; in releases that share them with TP, shard the KDA state over TP.
 
-    Source: arg_groups/parallel_hook.py:55-150 at 0.5.21, arg_groups/cp_tp_group_sharing_hook.py:24-92 at 0.5.22.
+    Source: arg_groups/parallel_hook.py:96-201, arg_groups/cp_tp_group_sharing_hook.py:27-119 at 0.5.23.
     """
     if a.enable_prefill_cp and site.profile.context_parallel_shards_state and a.attn_cp_size > 1:
         _share_groups(a, site)
     if a.enable_prefill_cp and a.cp_strategy is None:
         raise RefusedError(
-            "--enable-prefill-cp needs --cp-strategy interleave", "arg_groups/parallel_hook.py:101 at 0.5.21"
+            "--enable-prefill-cp needs --cp-strategy interleave", "arg_groups/parallel_hook.py:152 at 0.5.23"
         )
-    source = "arg_groups/parallel_hook.py:106-140 at 0.5.21"
+    source = "arg_groups/parallel_hook.py:157-191 at 0.5.23"
     groups = a.attn_dp_size if site.profile.attention_dp_size_flag else a.dp_size
     if a.attn_cp_size > 1 and (a.tp_size % a.attn_cp_size or a.tp_size % (groups * a.attn_cp_size)):
         raise RefusedError(
@@ -179,7 +185,7 @@ def share_context_parallel_groups(a: Arguments, site: Site) -> None:
 
 
 def _share_groups(a: Arguments, site: Site) -> None:
-    source = "arg_groups/cp_tp_group_sharing_hook.py:37-79 at 0.5.22"
+    source = "arg_groups/cp_tp_group_sharing_hook.py:41-119 at 0.5.23"
     refused = None
     if a.attn_cp_size != a.tp_size:
         refused = f"the CP group must be the TP group: --attn-cp-size {a.attn_cp_size} is not --tp-size {a.tp_size}"
@@ -227,7 +233,7 @@ def expert_ranks(a: Arguments, site: Site) -> None:
     if a.tp_size % (a.ep_size * a.moe_dp_size):
         raise RefusedError(
             f"--ep-size {a.ep_size}: --tp-size {a.tp_size} does not divide by it",
-            "distributed/parallel_state.py:2855 at 0.5.21",
+            "distributed/parallel_state.py:2874 at 0.5.23",
         )
 
 
@@ -241,22 +247,22 @@ def pipeline_overlap(a: Arguments, site: Site) -> None:
 def check_layout(a: Arguments, site: Site) -> None:
     """The checks on the finished layout, and what the shapes of this checkpoint ask of it.
 
-    Source: arg_groups/validation_hook.py:38-166 at 0.5.21, configs/mamba_utils.py:337-350 (head division).
+    Source: arg_groups/validation_hook.py:119-249, configs/mamba_utils.py:337-349 at 0.5.23 (head division).
     """
     geometry = site.geometry
     if a.tp_size * a.pp_size % a.nnodes:
         raise RefusedError(
             f"--tp-size {a.tp_size} x --pp-size {a.pp_size} ranks do not divide over --nnodes {a.nnodes}",
-            "arg_groups/validation_hook.py:97 at 0.5.21",
+            "arg_groups/validation_hook.py:179 at 0.5.23",
         )
     if a.replicas > 1 and a.nnodes > 1:
         raise RefusedError(
-            "--dp-size over several nodes needs attention DP", "arg_groups/validation_hook.py:117 at 0.5.21"
+            "--dp-size over several nodes needs attention DP", "arg_groups/validation_hook.py:199-202 at 0.5.23"
         )
     if a.moe_dense_tp_size not in (None, 1, a.tp_size):
         raise RefusedError(
             f"--moe-dense-tp-size {a.moe_dense_tp_size}: only 1 or --tp-size",
-            "arg_groups/validation_hook.py:124 at 0.5.21",
+            "arg_groups/validation_hook.py:207 at 0.5.23",
         )
     attention_tp = a.tp_size // a.attn_dp_size // a.attn_cp_size
     if a.linear_attn_tp_size == 1:
@@ -267,7 +273,7 @@ def check_layout(a: Arguments, site: Site) -> None:
     ):
         if heads % ranks:
             raise RefusedError(
-                f"{heads} {kind} heads do not divide over {ranks} ranks", "configs/mamba_utils.py:347-350 at 0.5.21"
+                f"{heads} {kind} heads do not divide over {ranks} ranks", "configs/mamba_utils.py:347-350 at 0.5.23"
             )
     if a.pp_size > 1:
         _pipeline(a, site)
@@ -291,7 +297,7 @@ def _pipeline(a: Arguments, site: Site) -> None:
 
 
 def _pipeline_speculation(a: Arguments, site: Site, everywhere: bool) -> None:
-    source = "arg_groups/validation_hook.py:38-89 at 0.5.21"
+    source = "arg_groups/validation_hook.py:119-171 at 0.5.23"
     if not site.profile.pipeline_speculation:
         raise RefusedError(
             f"--pp-size with speculation: this release refuses it; {site.profile.otherwise(pipeline_speculation=True)}",

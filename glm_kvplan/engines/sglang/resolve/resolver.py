@@ -36,7 +36,7 @@ def resolve(
     `environment` the SGLANG_* switches beside it, `quantization` the method that the checkpoint's config.json names
     (None where it is not known), `draft` the config of a draft model
     of its own, or why it cannot be read. The order of the calls below is the engine's own
-    (arg_groups/pipeline.py:22-342 at 0.5.21): what a rule reads is what had been decided by then, no more.
+    (arg_groups/pipeline.py:23-377 at 0.5.23): what a rule reads is what had been decided by then, no more.
 
     Raises RefusedError where the engine would not start, InputError for values that cannot be meant.
     """

@@ -4,21 +4,26 @@ from glm_kvplan.engines.sglang.resolve import draft_model
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.errors import InputError, RefusedError
 
-_HOOK = "arg_groups/speculative_hook.py"
-_ALIAS = Reason("NEXTN is EAGLE with the checkpoint's own draft layer", f"{_HOOK}:80-117 at 0.5.21")
-_REQUESTS = Reason("speculation is on and none was given", f"{_HOOK}:973-982 at 0.5.21")
-_DEFAULTS = Reason("the engine's choice for this model", f"{_HOOK}:1318-1349 at 0.5.21")
-_STEPS_PLUS_ONE = Reason("top-k 1 verifies one token more than it drafts", f"{_HOOK}:1143-1155 at 0.5.21")
-_ADAPTIVE = Reason("the middle of the adaptive candidates 0, 1, 3, 5, 7", f"{_HOOK}:1262-1315 at 0.5.21")
-_ADAPTIVE_OFF = Reason(
-    "needs EAGLE or EAGLE3 with top-k 1, without attention DP", "speculative/adaptive_spec_params.py:55-93 at 0.5.21"
+_ALIAS = Reason(
+    "NEXTN is EAGLE with the checkpoint's own draft layer", "arg_groups/speculative_hook.py:81-118 at 0.5.23"
 )
-_LARGEST = Reason("room for the largest adaptive candidate, 7 steps", "speculative/spec_info.py:267-288 at 0.5.21")
-_STRAY = Reason("given without an algorithm: buffers are sized by it", "speculative/spec_info.py:267-288 at 0.5.21")
-_BLOCK = Reason("the block the draft model verifies at once", f"{_HOOK}:330-385 at 0.5.21")
-_ONE = Reason("block drafts take one step of one branch", f"{_HOOK}:297-325 at 0.5.21")
+_REQUESTS = Reason("speculation is on and none was given", "arg_groups/speculative_hook.py:1086-1095 at 0.5.23")
+_DEFAULTS = Reason("the engine's choice for this model", "arg_groups/speculative_hook.py:1430-1461 at 0.5.23")
+_STEPS_PLUS_ONE = Reason(
+    "top-k 1 verifies one token more than it drafts", "arg_groups/speculative_hook.py:1255-1267 at 0.5.23"
+)
+_ADAPTIVE = Reason(
+    "the middle of the adaptive candidates 0, 1, 3, 5, 7", "arg_groups/speculative_hook.py:1374-1427 at 0.5.23"
+)
+_ADAPTIVE_OFF = Reason(
+    "needs EAGLE or EAGLE3 with top-k 1, without attention DP", "speculative/adaptive_spec_params.py:57-104 at 0.5.23"
+)
+_LARGEST = Reason("room for the largest adaptive candidate, 7 steps", "speculative/spec_info.py:268-289 at 0.5.23")
+_STRAY = Reason("given without an algorithm: buffers are sized by it", "speculative/spec_info.py:268-289 at 0.5.23")
+_BLOCK = Reason("the block the draft model verifies at once", "arg_groups/speculative_hook.py:369-424 at 0.5.23")
+_ONE = Reason("block drafts take one step of one branch", "arg_groups/speculative_hook.py:336-364 at 0.5.23")
 
-_CANDIDATES = (0, 1, 3, 5, 7)  # DEFAULT_ADAPTIVE_CONFIG, speculative/adaptive_spec_params.py:27-52
+_CANDIDATES = (0, 1, 3, 5, 7)  # DEFAULT_ADAPTIVE_CONFIG, speculative/adaptive_spec_params.py:28-53 at 0.5.23
 _RUNNING_REQUESTS = 48
 _DFLASH_BLOCK, _DSPARK_BLOCK = 16, 7
 _NGRAM = "NGRAM"
@@ -30,7 +35,7 @@ _PAGED_TREES = ("flashinfer", "fa3", "triton")
 def speculation(a: Arguments, site: Site) -> None:
     """Resolve the speculative flags, last but for the checks: nothing before it sees 48 requests or 4 drafts.
 
-    Source: arg_groups/speculative_hook.py:119-240, 961-1170, 1262-1349 at 0.5.21.
+    Source: arg_groups/speculative_hook.py:120-270, 1072-1282, 1374-1461 at 0.5.23.
     """
     if a.speculative_algorithm is None:
         _stray_drafts(a)
@@ -43,7 +48,7 @@ def speculation(a: Arguments, site: Site) -> None:
         raise RefusedError(
             f"NGRAM speculation drafts {a.speculative_eagle_topk or 10} branches, and this model's paged sparse "
             "attention takes one",
-            f"{_HOOK}:1249 at 0.5.21",
+            "arg_groups/speculative_hook.py:1361 at 0.5.23",
         )
     if name not in _MODELLED:
         raise InputError(
@@ -74,7 +79,7 @@ def speculation(a: Arguments, site: Site) -> None:
 def _stray_drafts(a: Arguments) -> None:
     """Draft tokens without an algorithm size buffers all the same, although nothing speculates.
 
-    Source: speculative/spec_info.py:267-288, mem_cache/kv_cache_configurator.py:1140-1156 at 0.5.21.
+    Source: speculative/spec_info.py:268-289, mem_cache/kv_cache_configurator.py:1721-1734 at 0.5.23.
     """
     drafts = a.speculative_num_draft_tokens
     if drafts is None:
@@ -112,7 +117,7 @@ def _adaptive(a: Arguments) -> None:
     if a.speculative_num_steps not in _CANDIDATES:
         raise RefusedError(
             f"--speculative-num-steps {a.speculative_num_steps} is none of the adaptive candidates 0, 1, 3, 5, 7",
-            f"{_HOOK}:1305 at 0.5.21",
+            "arg_groups/speculative_hook.py:1417 at 0.5.23",
         )
     a.speculative_num_draft_tokens = a.speculative_num_steps + 1
     a.because["speculative_num_draft_tokens"] = _STEPS_PLUS_ONE
@@ -120,12 +125,15 @@ def _adaptive(a: Arguments) -> None:
 
 def _eagle(a: Arguments) -> None:
     if a.speculative_algorithm == "STANDALONE" and a.enable_dp_attention:
-        raise RefusedError("STANDALONE speculation does not run with attention DP", f"{_HOOK}:964-971 at 0.5.21")
+        raise RefusedError(
+            "STANDALONE speculation does not run with attention DP",
+            "arg_groups/speculative_hook.py:1077-1084 at 0.5.23",
+        )
     if a.speculative_num_steps is None:
         if a.speculative_eagle_topk is not None or a.speculative_num_draft_tokens is not None:
             raise RefusedError(
                 "speculative top-k or draft tokens without --speculative-num-steps: give all three or none",
-                f"{_HOOK}:1049 at 0.5.21",
+                "arg_groups/speculative_hook.py:1162 at 0.5.23",
             )
         a.speculative_num_steps, a.speculative_eagle_topk, a.speculative_num_draft_tokens = 3, 1, 4
         for name in ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens"):
@@ -133,7 +141,7 @@ def _eagle(a: Arguments) -> None:
     if a.speculative_eagle_topk is None:
         raise RefusedError(
             "--speculative-num-steps without --speculative-eagle-topk stops the engine: give all three or none",
-            f"{_HOOK}:1162 at 0.5.21",
+            "arg_groups/speculative_hook.py:1274 at 0.5.23",
         )
     if a.speculative_eagle_topk == 1:
         if a.speculative_num_draft_tokens != a.speculative_num_steps + 1:
@@ -142,11 +150,12 @@ def _eagle(a: Arguments) -> None:
     elif (a.page_size or 1) > 1 and a.attention_backend not in _PAGED_TREES:
         raise RefusedError(
             f"--speculative-eagle-topk {a.speculative_eagle_topk}: this model's paged sparse attention takes top-k 1",
-            f"{_HOOK}:1161-1170 at 0.5.21",
+            "arg_groups/speculative_hook.py:1273-1282 at 0.5.23",
         )
     elif a.speculative_num_draft_tokens is None:
         raise RefusedError(
-            "--speculative-eagle-topk above 1 needs --speculative-num-draft-tokens", f"{_HOOK}:1143 at 0.5.21"
+            "--speculative-eagle-topk above 1 needs --speculative-num-draft-tokens",
+            "arg_groups/speculative_hook.py:1255 at 0.5.23",
         )
 
 
@@ -157,14 +166,16 @@ def _check_own_draft(a: Arguments, site: Site, name: str) -> None:
         raise RefusedError(
             f"{name} speculation drafts with one MTP layer of the checkpoint, and this one has {layers} "
             "(num_nextn_predict_layers); leave it out or give --speculative-draft-model-path",
-            "models/glm5_next.py:1551-1560 at 0.5.21",
+            "models/glm5_next.py:1682-1691 at 0.5.23",
         )
 
 
 def _block_draft(a: Arguments, site: Site) -> None:
     name = a.speculative_algorithm
     if a.speculative_draft_model_path is None:
-        raise RefusedError(f"{name} speculation needs --speculative-draft-model-path", f"{_HOOK}:285 at 0.5.21")
+        raise RefusedError(
+            f"{name} speculation needs --speculative-draft-model-path", "arg_groups/speculative_hook.py:324 at 0.5.23"
+        )
     if name == "DFLASH":
         _check_dflash(a, site)
         block, extra, fallback = a.speculative_dflash_block_size, 0, _DFLASH_BLOCK
@@ -178,7 +189,7 @@ def _block_draft(a: Arguments, site: Site) -> None:
     if block is not None and drafts is not None and drafts != block + extra:
         raise RefusedError(
             f"--speculative-num-draft-tokens {drafts} does not match the {name} block of {block}",
-            f"{_HOOK}:333-345, 726-737 at 0.5.21",
+            "arg_groups/speculative_hook.py:372-384, 824-835 at 0.5.23",
         )
     if drafts is None:
         if block is None and a.draft_model is None:
@@ -186,12 +197,14 @@ def _block_draft(a: Arguments, site: Site) -> None:
         a.speculative_num_draft_tokens = (block or own or fallback) + extra
         a.because["speculative_num_draft_tokens"] = _BLOCK
     if name == "DSPARK" and (a.speculative_num_draft_tokens or 0) < 2:
-        raise RefusedError("DSPARK verifies at least two tokens at once", f"{_HOOK}:747 at 0.5.21")
+        raise RefusedError(
+            "DSPARK verifies at least two tokens at once", "arg_groups/speculative_hook.py:845 at 0.5.23"
+        )
     window, least = a.speculative_draft_window_size, a.speculative_num_draft_tokens or 0
     if name == "DFLASH" and window is not None and window < least:
         raise RefusedError(
             f"--speculative-draft-window-size {window} is smaller than the {least} tokens verified at once",
-            f"{_HOOK}:327 at 0.5.20",
+            "arg_groups/speculative_hook.py:430 at 0.5.23",
         )
     a.speculative_num_steps = a.speculative_eagle_topk = 1
     a.because["speculative_num_steps"] = a.because["speculative_eagle_topk"] = _ONE
@@ -202,20 +215,26 @@ def _check_dflash(a: Arguments, site: Site) -> None:
         what = "needs --enable-dp-lm-head with attention DP"
         if not site.profile.dflash_with_attention_dp:
             what = f"does not run with attention DP here; {site.profile.otherwise(dflash_with_attention_dp=True)}"
-        raise RefusedError(f"DFLASH speculation {what}", f"{_HOOK}:274 at 0.5.21, :303 at 0.5.23")
+        raise RefusedError(f"DFLASH speculation {what}", "arg_groups/speculative_hook.py:274 at 0.5.21, :303 at 0.5.23")
     if a.enable_dp_attention and a.attn_cp_size > 1:
-        raise RefusedError("DFLASH with attention DP does not run with prefill CP", f"{_HOOK}:305 at 0.5.23")
+        raise RefusedError(
+            "DFLASH with attention DP does not run with prefill CP", "arg_groups/speculative_hook.py:305 at 0.5.23"
+        )
     if a.pp_size > 1:
-        raise RefusedError("DFLASH speculation runs without pipeline stages only", f"{_HOOK}:280-283 at 0.5.21")
+        raise RefusedError(
+            "DFLASH speculation runs without pipeline stages only", "arg_groups/speculative_hook.py:319-322 at 0.5.23"
+        )
 
 
 def _check_dspark(a: Arguments, site: Site) -> None:
     if a.enable_dp_attention and not a.enable_dp_lm_head:
-        raise RefusedError("DSPARK with attention DP needs --enable-dp-lm-head", f"{_HOOK}:592-594 at 0.5.21")
+        raise RefusedError(
+            "DSPARK with attention DP needs --enable-dp-lm-head", "arg_groups/speculative_hook.py:674-676 at 0.5.23"
+        )
     if a.pp_size > 1 and not (site.profile.pipeline_speculation and a.disaggregation_mode == "prefill"):
         raise RefusedError(
             "DSPARK speculation runs with pipeline stages on a PD prefill server only, and not before 0.5.21",
-            f"{_HOOK}:631 at 0.5.21, :566 at 0.5.20",
+            "arg_groups/speculative_hook.py:713-718 at 0.5.23, :565-568 at 0.5.20",
         )
 
 
@@ -226,5 +245,5 @@ def _check_decode_radix(a: Arguments, site: Site, name: str) -> None:
         raise RefusedError(
             f"--disaggregation-decode-enable-radix-cache does not run with {name} speculation in this release; "
             + site.profile.otherwise(decode_radix_speculation=name),
-            "arg_groups/pd_disaggregation_hook.py:97-102 at 0.5.21 (speculative_hook.py:163-172 at 0.5.23)",
+            "arg_groups/pd_disaggregation_hook.py:97-102 at 0.5.21, arg_groups/speculative_hook.py:163-172 at 0.5.23",
         )

@@ -12,7 +12,7 @@ _UNPLANNED = tuple(flag for flag in FLAGS if flag.unplanned)
 def unwired_pools(a: Arguments, site: Site) -> None:
     """Refuse or warn about each such pool that the launch asks for.
 
-    Source: arg_groups/kv_cache_hook.py:658-760, arg_groups/hisparse_hook.py:79-141 at 0.5.21.
+    Source: arg_groups/kv_cache_hook.py:770-855, arg_groups/hisparse_hook.py:87-165 at 0.5.23.
     """
     if a.enable_hisparse:
         _hisparse(a, site)
@@ -21,16 +21,16 @@ def unwired_pools(a: Arguments, site: Site) -> None:
     elif a.enable_page_major_kv_layout:
         raise RefusedError(
             "--enable-page-major-kv-layout runs with --enable-unified-memory only",
-            "arg_groups/kv_cache_hook.py:672 at 0.5.21",
+            "arg_groups/kv_cache_hook.py:783 at 0.5.23",
         )
     if a.enable_kv_cache_sharding:
         raise RefusedError(
             f"--enable-kv-cache-sharding needs one index key a token; this model pools {site.geometry.index_kpool}",
-            "arg_groups/kv_shard_hook.py at 0.5.22, mem_cache/kv_cache_configurator.py:746-752",
+            "arg_groups/kv_shard_hook.py, mem_cache/kv_cache_configurator.py:784-790 at 0.5.23",
         )
     if a.prefill_only_disable_kv_cache:
         raise RefusedError(
-            "--prefill-only-disable-kv-cache is for embedding models", "arg_groups/kv_cache_hook.py:785 at 0.5.21"
+            "--prefill-only-disable-kv-cache is for embedding models", "arg_groups/kv_cache_hook.py:880 at 0.5.23"
         )
     if a.enable_dsa_cache_layer_split:
         a.warnings.append(
@@ -47,7 +47,7 @@ def unread_flags(a: Arguments, site: Site) -> None:
 
 
 def _hisparse(a: Arguments, site: Site) -> None:
-    source = "arg_groups/hisparse_hook.py:100-141 at 0.5.21"
+    source = "arg_groups/hisparse_hook.py:108-165 at 0.5.23"
     if not a.disable_radix_cache:
         raise RefusedError("--enable-hisparse needs --disable-radix-cache", source)
     allowed: tuple[str, ...] = ("tilelang", "triton", "aiter")
@@ -58,7 +58,7 @@ def _hisparse(a: Arguments, site: Site) -> None:
     raise RefusedError(
         "--enable-hisparse: the engine builds no HiSparse pool for this hybrid model, and its allocator fails "
         "without one",
-        "mem_cache/kv_cache_configurator.py:1860-1959, 2097 at 0.5.21",
+        "mem_cache/kv_cache_configurator.py:2605-2712, 2892 at 0.5.23",
     )
 
 
@@ -68,11 +68,11 @@ def _unified_memory(a: Arguments) -> None:
     if wrong:
         raise RefusedError(
             f"--enable-unified-memory does not run with the {wrong[0]} attention backend of this model",
-            "arg_groups/kv_cache_hook.py:726 at 0.5.21",
+            "arg_groups/kv_cache_hook.py:822 at 0.5.23",
         )
     if a.speculative_algorithm not in (None, "DSPARK"):
         raise RefusedError(
             f"--enable-unified-memory does not run with {a.speculative_algorithm} speculation",
-            "arg_groups/kv_cache_hook.py:545 at 0.5.21",
+            "arg_groups/kv_cache_hook.py:588-600 at 0.5.23",
         )
     a.warnings.append("--enable-unified-memory: not wired for this model; the numbers are those without it")

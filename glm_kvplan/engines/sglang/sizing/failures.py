@@ -117,8 +117,8 @@ def _no_requests(solution: "Solution") -> tuple[str, int]:
 
 
 _EXPLAINED: dict[str, tuple[Callable[["Solution"], tuple[str, int]], str]] = {
-    "no_state_slots": (_no_state_slots, "mem_cache/kv_cache_configurator.py:2541-2556 at 0.5.21"),
-    "no_token_memory": (_no_token_memory, "mem_cache/kv_cache_configurator.py:2211-2228 at 0.5.21"),
-    "no_tokens": (_no_tokens, "model_executor/pool_configurator.py:88-93 at 0.5.21"),
-    "no_requests": (_no_requests, "mem_cache/kv_cache_configurator.py:2326-2334 at 0.5.21"),
+    "no_state_slots": (_no_state_slots, "mem_cache/kv_cache_configurator.py:3382-3397 at 0.5.23"),
+    "no_token_memory": (_no_token_memory, "mem_cache/kv_cache_configurator.py:3041-3058 at 0.5.23"),
+    "no_tokens": (_no_tokens, "model_executor/pool_configurator.py:94-99 at 0.5.23"),
+    "no_requests": (_no_requests, "mem_cache/kv_cache_configurator.py:3153-3161 at 0.5.23"),
 }

@@ -50,7 +50,7 @@ def _contents(rank: Rank, plans: Sequence[HostPlan]) -> Iterator[Hazard]:
             f"a latent row is {device} B on the device and {host} B on the host: the FP8 scales have no "
             "copy, so what comes back cannot be whole; use bf16 or raw FP8 rows, or a release that copies whole rows",
             sum(plan.pools[0].units * plan.pools[0].layers * (device - host) for plan in plans),
-            "hybrid_cache/hybrid_pool_assembler.py:1150-1156 at 0.5.21",
+            "mem_cache/hybrid_cache/hybrid_pool_assembler.py:1331-1337 at 0.5.23",
         )
     if split:
         yield Hazard(
@@ -58,7 +58,7 @@ def _contents(rank: Rank, plans: Sequence[HostPlan]) -> Iterator[Hazard]:
             f"--hicache-mem-layout {KV_SPLIT} starts, but no CUDA transfer knows it: the first backup fails; "
             "use page_first or page_first_direct",
             None,
-            "mem_cache/pool_host/mla.py:711, 731, 943, 962 at 0.5.21",
+            "mem_cache/pool_host/mla.py:765, 786, 1087, 1107 at 0.5.23",
         )
     elif not profile.host_index_pool:
         yield Hazard(
@@ -66,7 +66,7 @@ def _contents(rank: Rank, plans: Sequence[HostPlan]) -> Iterator[Hazard]:
             "the DSA index has no host copy in this release: pages loaded back bring latent rows of "
             f"{row_bytes(rank)} B a layer and no index keys",
             None,
-            "hybrid_cache/hybrid_pool_assembler.py:1785-1839 at 0.5.21",
+            "mem_cache/hybrid_cache/hybrid_pool_assembler.py:2022-2097 at 0.5.23",
         )
 
 
@@ -78,7 +78,7 @@ def _coverage(plans: Sequence[HostPlan], coverage: Coverage | None) -> Iterator[
             f"tokens a prefix ({coverage.state_prefixes:,} states, {coverage.kv_prefixes:,} prefixes): when more "
             "prefixes than states return in turn, none of them hits; give the states more of the memory",
             coverage.stranded_kv_bytes,
-            "mem_cache/unified_cache/components/mamba.py:144-153 at 0.5.21",
+            "mem_cache/unified_cache/components/mamba.py:151-160 at 0.5.23",
         )
     for plan in plans:
         for pool, held in zip(plan.pools, (plan.devices.tokens, plan.devices.state_slots), strict=False):
@@ -88,7 +88,7 @@ def _coverage(plans: Sequence[HostPlan], coverage: Coverage | None) -> Iterator[
                     f"the host {pool.name} pool ({pool.units:,}) is no larger than the device's ({held:,}) and adds "
                     "few hits; raise --hicache-ratio or --hicache-size",
                     pool.nbytes,
-                    "mem_cache/pool_host/base.py:212-220 at 0.5.21",
+                    "mem_cache/pool_host/base.py:238-246 at 0.5.23",
                 )
                 return
 
@@ -103,7 +103,7 @@ def _memory(rank: Rank, plans: Sequence[HostPlan], pod_bytes: int | None) -> Ite
             f"--hicache-size {deployment.hicache_size} is GB a rank, not a host: {local} ranks take "
             f"{total / GB:.1f} GB of one host",
             total,
-            "mem_cache/pool_host/base.py:200-203 at 0.5.21",
+            "mem_cache/pool_host/base.py:221-224 at 0.5.23",
         )
     largest = max(max(pool.requested_bytes for pool in plan.pools) for plan in plans)
     if any(_passes_alone_only(plan) for plan in plans):
@@ -112,7 +112,7 @@ def _memory(rank: Rank, plans: Sequence[HostPlan], pod_bytes: int | None) -> Ite
             f"the engine checks one pool at a time (the largest asks for {largest / GB:.1f} GB), but a rank's pools "
             "together exceed its share of the host: start-up may pass and the kernel end the ranks",
             total,
-            "mem_cache/pool_host/base.py:222-231 at 0.5.21",
+            "mem_cache/pool_host/base.py:248-257 at 0.5.23",
         )
     if pod_bytes is not None and not profile.hicache_reads_cgroup:
         yield Hazard(
@@ -127,7 +127,7 @@ def _memory(rank: Rank, plans: Sequence[HostPlan], pod_bytes: int | None) -> Ite
             "replicas_unseen",
             f"each of the {deployment.replicas} replicas sizes its pools as if it were alone on the host",
             total,
-            "mem_cache/pool_host/base.py:69-82 at 0.5.21",
+            "mem_cache/pool_host/base.py:68-81 at 0.5.23",
         )
 
 

@@ -14,15 +14,17 @@ from glm_kvplan.errors import RefusedError
 from glm_kvplan.units import GIB
 
 DEFAULT_RATIO = 2.0  # of hicache_ratio; also what a PD decode server settles on as its pools are built
-RESERVE_BYTES = 10 * GIB  # left to the machine (mem_cache/pool_host/base.py:29 at 0.5.21)
-SLACK_FRACTION = 0.05  # of the automatic budget, for what the ratio does not count (hicache_auto_size.py:33)
+RESERVE_BYTES = 10 * GIB  # left to the machine (mem_cache/pool_host/base.py:28 at 0.5.23)
+SLACK_FRACTION = (
+    0.05  # of the automatic budget, for what the ratio does not count (mem_cache/hicache_auto_size.py:33 at 0.5.23)
+)
 
-_CHECK = "mem_cache/pool_host/base.py:222-231 at 0.5.21"
-_AUTOMATIC = "mem_cache/hicache_auto_size.py:83-125 at 0.5.21"
+_CHECK = "mem_cache/pool_host/base.py:248-257 at 0.5.23"
+_AUTOMATIC = "mem_cache/hicache_auto_size.py:83-125 at 0.5.23"
 _LAYOUTS = {
-    "layer_first": "mem_cache/pool_host/mamba.py:88-91 at 0.5.21",
-    "page_head": "mem_cache/pool_host/mla.py:381 at 0.5.21",
-    KV_SPLIT: "mem_cache/pool_host/mamba.py:55 at 0.5.20, mem_cache/pool_host/dsa.py:306 at 0.5.22",
+    "layer_first": "mem_cache/pool_host/mamba.py:103-106 at 0.5.23",
+    "page_head": "mem_cache/pool_host/mla.py:430 at 0.5.23",
+    KV_SPLIT: "mem_cache/pool_host/mamba.py:55-58 at 0.5.20, mem_cache/pool_host/dsa.py:326 at 0.5.23",
 }
 
 
@@ -56,20 +58,20 @@ class HostPlan(NamedTuple):
 def ranks_per_host(deployment: Deployment) -> int:
     """Ranks of one engine on one host, spread evenly; further replicas are not seen by the engine.
 
-    Source: mem_cache/pool_host/base.py:69-82 at 0.5.21.
+    Source: mem_cache/pool_host/base.py:68-81 at 0.5.23.
     """
     return max(deployment.world_size // deployment.nnodes, 1)
 
 
 def claimable_bytes(host_available_bytes: int, ranks: int) -> int:
-    """What the engine lets one of `ranks` local ranks claim. Source: mem_cache/pool_host/base.py:85-102 at 0.5.21."""
+    """What the engine lets one of `ranks` local ranks claim. Source: mem_cache/pool_host/base.py:86-108 at 0.5.23."""
     return (host_available_bytes - RESERVE_BYTES) // ranks
 
 
 def split_size(size: int, devices: DevicePools) -> tuple[float, float]:
     """GB of `size` for KV and for state, in the proportion of their device pools (the draft's left out).
 
-    Source: hybrid_cache/hybrid_pool_assembler.py:178-194 at 0.5.21.
+    Source: mem_cache/hybrid_cache/hybrid_pool_assembler.py:238-254 at 0.5.23.
     """
     total = devices.kv_bytes + devices.state_bytes
     return size * devices.kv_bytes / total, size * devices.state_bytes / total
@@ -79,7 +81,7 @@ def automatic_ratio(devices: Sequence[DevicePools], budget: int, requested: floa
     """The largest ratio up to `requested` whose host pools fit `budget` bytes on every pipeline stage.
 
     Raises RefusedError where nothing is left after the reserve.
-    Source: mem_cache/hicache_auto_size.py:83-125 at 0.5.21.
+    Source: mem_cache/hicache_auto_size.py:83-125 at 0.5.23.
     """
     ratio = min(
         min(requested, budget * (1 - SLACK_FRACTION) / (pools.kv_bytes + pools.state_bytes + pools.draft_bytes))
@@ -152,7 +154,7 @@ def plan_size(
     """One plan a pipeline stage for `size` GB a rank; the stages agree on the smallest counts among them.
 
     Raises RefusedError for a stage whose share buys nothing, because it has no layer of a kind.
-    Source: mem_cache/pool_host/base.py:105-146, 200-209 at 0.5.21.
+    Source: mem_cache/pool_host/base.py:111-152, 221-230 at 0.5.23.
     """
     splits, tokens, slots = [], [], []
     for rank, pools in zip(ranks, devices, strict=True):

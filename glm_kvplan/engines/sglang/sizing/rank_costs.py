@@ -60,7 +60,7 @@ def costs(rank: Rank) -> Costs:
     """The prices and limits of one rank.
 
     Raises InputError for values no engine can mean, SizingError where the engine refuses the strategy itself.
-    Source: mem_cache/kv_cache_configurator.py:2402-2569, model_executor/pool_configurator.py:189-548 at 0.5.21.
+    Source: mem_cache/kv_cache_configurator.py:3229-3409, model_executor/pool_configurator.py:219-633 at 0.5.23.
     """
     deployment = rank.deployment
     check(deployment)
@@ -130,5 +130,5 @@ def check(deployment: Deployment) -> None:
             "lazy_needs_overlap",
             "mamba_radix_cache_strategy extra_buffer_lazy needs the overlap schedule, which is off "
             "(--disable-overlap-schedule or pipeline stages); use extra_buffer",
-            "mem_cache/kv_cache_configurator.py:2250-2253 at 0.5.21",
+            "mem_cache/kv_cache_configurator.py:3073-3076 at 0.5.23",
         )

@@ -62,6 +62,6 @@ def granted(deployment: Deployment, sizes: PoolSizes) -> PoolSizes:
         raise RefusedError(
             f"pools of {sizes.tokens} tokens and {sizes.state_slots} state slots ({deployment.slots_per_request} a "
             "request) serve no request; raise --max-total-tokens, --max-mamba-cache-size or --max-running-requests",
-            "mem_cache/kv_cache_configurator.py:2327-2345 at 0.5.21",
+            "mem_cache/kv_cache_configurator.py:3154-3172 at 0.5.23",
         )
     return sizes._replace(running_requests=requests)

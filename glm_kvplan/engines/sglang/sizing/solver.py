@@ -47,7 +47,7 @@ def size(rank: Costs, pre_gib: float, available_gib: float, token_limit: int | N
     """The engine's sizing of one rank with `rank`'s costs; a refusal is told by `failure`, not raised.
 
     `token_limit`: the least token pool over the other pipeline ranks. Raises InputError for memory that is no number.
-    Source: mem_cache/kv_cache_configurator.py:2177-2345, 2402-2569 at 0.5.21.
+    Source: mem_cache/kv_cache_configurator.py:2990-3172, 3229-3409 at 0.5.23.
     """
     if not (0 <= pre_gib <= LARGEST_GIB and 0 <= available_gib <= LARGEST_GIB):
         raise InputError(
@@ -139,7 +139,7 @@ def default_requests(tokens: int, context_length: int) -> int:
 def granted_requests(wanted: int, tokens: int, state_slots: int, slots_per_request: int) -> int:
     """The engine's cap on running requests: half the tokens, and what the state slots admit.
 
-    Source: mem_cache/kv_cache_configurator.py:2292-2345 at 0.5.21.
+    Source: mem_cache/kv_cache_configurator.py:3119-3172 at 0.5.23.
     """
     return min(wanted, tokens // 2, state_slots // slots_per_request)
 

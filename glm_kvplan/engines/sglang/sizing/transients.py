@@ -14,22 +14,23 @@ from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.units import GIB, MIB
 
 LOGIT_BYTES = 4
-INDEX_PAGE_ROWS = 64  # the index is gathered by whole pages of 64 rows (kpool_plan.py:226, 292 at 0.5.20)
-LOGITS_ROW_UNIT = 256  # DeepGEMM pads a row to 256 columns (mqa_logits_utils.py at 0.5.21)
+# The index is gathered by whole pages of 64 rows (layers/attention/dsa/kpool_plan.py:229, 298 at 0.5.23).
+INDEX_PAGE_ROWS = 64
+LOGITS_ROW_UNIT = 256  # DeepGEMM pads a row to 256 columns (layers/attention/mqa_logits_utils.py:25-26 at 0.5.23)
 FREE_FRACTION = 0.2  # SGLANG_DSA_MQA_LOGITS_FREE_MEM_FRACTION
 TOTAL_FRACTION = 0.3
 UNCHECKED_LOGITS = 8_000_000  # smaller matrices are never split
 ROCM_LOGITS = 2**31 - 1
-_BUDGET = "layers/attention/mqa_logits_utils.py:22-109 at 0.5.21"
+_BUDGET = "layers/attention/mqa_logits_utils.py:22-102 at 0.5.23"
 _UNBOUNDED = "layers/attention/dsa/dsa_indexer_kpool.py:881-945 at 0.5.20 (no bound)"
 
 # Decode graphs against public boot logs (GiB printed; captured tokens = largest batch x draft tokens, over all
 # step counts): B200 TP4 5.08 at 672, 6.16 at 780, ~9 at 1248; RTX PRO 6000 TP4 ~2 at 144, ~4 at 480.
 GRAPH_BASE, GRAPH_TOKEN = GIB // 2, int(7.5 * MIB)
-PREFILL_GRAPH = 1536 * MIB  # the engine's own allowance (arg_groups/memory_hook.py:274-330 at 0.5.22)
+PREFILL_GRAPH = 1536 * MIB  # the engine's own allowance (arg_groups/memory_hook.py:272-328 at 0.5.23)
 # An RTX PRO 6000 TP4 server with chunks of 8192 lost about 3 GiB of free memory while it warmed up.
 ACTIVATION_TOKEN = 384 * 1024
-ADAPTIVE_STEPS = (0, 1, 3, 5, 7)  # speculative/adaptive_spec_params.py:27-90 at 0.5.21
+ADAPTIVE_STEPS = (0, 1, 3, 5, 7)  # speculative/adaptive_spec_params.py:29-101 at 0.5.23
 UNSURE = 0.4  # share by which an estimated transient may be off: the worst miss against the logs above
 
 
@@ -133,7 +134,7 @@ def transients(
     `prompt_tokens` None: the longest prompt the server admits. The chunk of `deployment` is one DP worker's.
     """
     geometry, deployment, profile, _ = rank
-    longest = min(deployment.context_length, sizes.tokens) - 6  # managers/tp_worker.py:538-549 at 0.5.21
+    longest = min(deployment.context_length, sizes.tokens) - 6  # managers/tp_worker.py:550-573 at 0.5.23
     prompt = max(1, longest if prompt_tokens is None else prompt_tokens)
     items: list[Transient] = []
     graphs = graph_bytes(deployment, sizes.running_requests, captured_tokens)
@@ -153,7 +154,7 @@ def transients(
     if deployment.multimodal and rank.geometry.vision is not None:
         images = deployment.mm_reserve_mib * MIB
         note = "the engine's reserve for image features; the encoder's own work on large images is not in it"
-        source = "mem_cache/kv_cache_configurator.py:166 at 0.5.21"
+        source = "mem_cache/kv_cache_configurator.py:214 at 0.5.23"
         items.append(Transient("image processing", images, note, "estimated", source))
         left -= images
     limit: int | None = None

@@ -2,8 +2,6 @@
 
 from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
 
-_LORA = "arg_groups/lora_hook.py"
-
 
 def _adapters(a: Launch) -> bool:
     return bool(a.enable_lora) or (bool(a.lora_paths) and a.enable_lora is not False)
@@ -33,26 +31,31 @@ CHECKS = (
         ),
         "LoRA does not run with {a.speculative_algorithm} speculation, adaptive steps or the experimental expert "
         "kernels",
-        f"{_LORA}:240-300 at 0.5.23",
+        "arg_groups/lora_hook.py:240-300 at 0.5.23",
     ),
     Check(
         "lora_start",
         lambda a: _adapters(a) and not a.lora_paths and not (a.max_lora_rank and a.lora_target_modules),
         "--enable-lora needs --lora-paths, or --max-lora-rank and --lora-target-modules",
-        f"{_LORA}:133 at 0.5.21",
+        "arg_groups/lora_hook.py:152 at 0.5.23",
     ),
-    Check("lora_numbers", _adapter_ranks, "the LoRA options do not fit together", f"{_LORA}:50-160 at 0.5.21"),
+    Check(
+        "lora_numbers",
+        _adapter_ranks,
+        "the LoRA options do not fit together",
+        "arg_groups/lora_hook.py:69-179 at 0.5.23",
+    ),
     Check(
         "lora_batch",
         lambda a: a.max_loras_per_batch <= 0,
         "--max-loras-per-batch must be above 0",
-        f"{_LORA}:40 at 0.5.21",
+        "arg_groups/lora_hook.py:59 at 0.5.23",
     ),
     Check(
         "lora_draft_runner",
         lambda a: a.speculative_algorithm is not None and str(a.speculative_moe_runner_backend).startswith("lora"),
         "--speculative-moe-runner-backend {a.speculative_moe_runner_backend}: a draft has no adapters",
-        f"{_LORA}:192 at 0.5.23",
+        "arg_groups/lora_hook.py:192 at 0.5.23",
     ),
     Check(
         "lora_runner",
@@ -69,7 +72,7 @@ CHECKS = (
         ),
         "--moe-runner-backend {a.moe_runner_backend} needs --enable-lora and --lora-backend triton_v2, without an "
         "expert exchange, elastic ranks and moved experts",
-        f"{_LORA}:201-234 at 0.5.23",
+        "arg_groups/lora_hook.py:201-234 at 0.5.23",
     ),
     Check(
         "lora_v2",
@@ -79,6 +82,6 @@ CHECKS = (
             and bool(a.attn_dp_size > 1 or a.enable_pdmux or a.enable_two_batch_overlap or a.site.gpu.vendor != "cuda")
         ),
         "--lora-backend triton_v2: not with attention DP, pdmux, two-batch overlap or on ROCm",
-        f"{_LORA}:30 at 0.5.23",
+        "arg_groups/lora_hook.py:30 at 0.5.23",
     ),
 )

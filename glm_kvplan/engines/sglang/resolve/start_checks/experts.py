@@ -2,8 +2,6 @@
 
 from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
 
-_MOE = "arg_groups/moe_hook.py"
-_PARALLEL = "arg_groups/parallel_hook.py"
 _FLASHINFER = ("flashinfer_cutlass", "flashinfer_cutedsl", "flashinfer_trtllm", "flashinfer_trtllm_routed", "deep_gemm")
 
 
@@ -66,38 +64,38 @@ CHECKS = (
         "flashinfer_a2a",
         lambda a: a.moe_a2a_backend == "flashinfer" and not _one_group_a_rank(a),
         "--moe-a2a-backend flashinfer needs as many attention groups as GPUs (--tp-size {a.tp_size})",
-        f"{_MOE}:398-400 at 0.5.21",
+        "arg_groups/moe_hook.py:475-486 at 0.5.23",
     ),
     Check(
         "flashinfer_a2a_runner",
         lambda a: a.moe_a2a_backend == "flashinfer" and a.expert_runner not in _FLASHINFER,
         "--moe-a2a-backend flashinfer needs --moe-runner-backend flashinfer_cutlass, flashinfer_cutedsl, "
         "flashinfer_trtllm, flashinfer_trtllm_routed or deep_gemm",
-        f"{_MOE}:448 at 0.5.21",
+        "arg_groups/moe_hook.py:531 at 0.5.23",
     ),
     Check(
         "flashinfer_dispatch",
         lambda a: a.moe_a2a_backend != "flashinfer" and a.flashinfer_a2a_dispatch_type not in (None, "auto"),
         "--flashinfer-a2a-dispatch-type needs --moe-a2a-backend flashinfer",
-        f"{_MOE}:265 at 0.5.21",
+        "arg_groups/moe_hook.py:311 at 0.5.23",
     ),
     Check(
         "flashinfer_megamoe",
         lambda a: a.moe_a2a_backend == "flashinfer_megamoe",
         "--moe-a2a-backend flashinfer_megamoe is not validated for this model",
-        f"{_MOE}:217 at 0.5.21",
+        "arg_groups/moe_hook.py:258 at 0.5.23",
     ),
     Check(
         "megamoe_overlap",
         lambda a: a.moe_a2a_backend == "megamoe" and bool(a.enable_two_batch_overlap or a.enable_single_batch_overlap),
         "--moe-a2a-backend megamoe does not run with two-batch or single-batch overlap",
-        "arg_groups/mega_moe_hook.py:31-37 at 0.5.21",
+        "arg_groups/mega_moe_hook.py:31-37 at 0.5.23",
     ),
     Check(
         "megamoe_card",
         lambda a: a.moe_a2a_backend == "megamoe" and a.site.gpu.vendor == "cuda" and not (a.hopper or a.site.gpu.sm100),
         "--moe-a2a-backend megamoe needs a Hopper or a data-centre Blackwell GPU, not a {a.site.gpu.name}",
-        "arg_groups/mega_moe_hook.py:43 at 0.5.21",
+        "arg_groups/mega_moe_hook.py:43 at 0.5.23",
     ),
     Check(
         "mori_tokens",
@@ -108,7 +106,7 @@ CHECKS = (
         ),
         "--moe-a2a-backend mori: the chunk of {a.chunked_prefill_size} tokens a rank is above "
         "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK (4096)",
-        f"{_MOE}:473 at 0.5.21",
+        "arg_groups/moe_hook.py:567 at 0.5.23",
     ),
     Check(
         "pplx",
@@ -117,7 +115,7 @@ CHECKS = (
             and (a.deepep_mode == "normal" or a.attn_dp_size < 2 or a.expert_runner not in ("deep_gemm", "auto"))
         ),
         "--moe-a2a-backend pplx needs two or more attention groups, the deep_gemm runner, and no normal dispatch",
-        f"{_MOE}:483-505 at 0.5.21",
+        "arg_groups/moe_hook.py:577-599 at 0.5.23",
     ),
     Check(
         "pplx_tokens",
@@ -127,13 +125,13 @@ CHECKS = (
             and _pplx_tokens(a) > a.number("SGLANG_PPLX_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128)
         ),
         "--moe-a2a-backend pplx: a chunk or decode batch above SGLANG_PPLX_NUM_MAX_DISPATCH_TOKENS_PER_RANK (128)",
-        f"{_MOE}:521 at 0.5.21",
+        "arg_groups/moe_hook.py:615 at 0.5.23",
     ),
     Check(
         "deepep_v2_model",
         lambda a: a.moe_a2a_backend == "deepep_v2",
         "--moe-a2a-backend deepep_v2 is not validated for this model in this release",
-        f"{_MOE}:622 at 0.5.20",
+        "arg_groups/moe_hook.py:621-624 at 0.5.20",
     ),
     Check(
         "deepep_v2",
@@ -145,20 +143,20 @@ CHECKS = (
             )
         ),
         "--moe-a2a-backend deepep_v2 takes the deep_gemm runner, without batch overlap and fused shared experts",
-        f"{_MOE}:345-358 at 0.5.21",
+        "arg_groups/moe_hook.py:414-427 at 0.5.23",
     ),
     Check(
         "deepep_v2_draft",
         lambda a: _draft_exchange(a) == "deepep_v2",
         "deepep_v2 does not serve the draft: give another --speculative-moe-a2a-backend",
-        f"{_MOE}:541 at 0.5.21",
+        "arg_groups/moe_hook.py:635 at 0.5.23",
     ),
     Check(
         "deepep_v2_tokens",
         lambda a: a.moe_a2a_backend == "deepep_v2" and _deepep_v2_full(a),
         "--moe-a2a-backend deepep_v2: a chunk or decode batch above "
         "SGLANG_DEEPEP_V2_NUM_MAX_DISPATCH_TOKENS_PER_RANK (128)",
-        f"{_MOE}:568-594 at 0.5.21",
+        "arg_groups/moe_hook.py:686-706 at 0.5.23",
     ),
     Check(
         "deepep_cutedsl",
@@ -166,13 +164,13 @@ CHECKS = (
             a.moe_a2a_backend == "deepep" and a.moe_runner_backend == "flashinfer_cutedsl" and a.deepep_mode == "normal"
         ),
         "flashinfer_cutedsl experts take deepep's low-latency dispatch only",
-        f"{_MOE}:308 at 0.5.21",
+        "arg_groups/moe_hook.py:377 at 0.5.23",
     ),
     Check(
         "cutlass_ranks",
         lambda a: a.moe_runner_backend == "cutlass" and a.engine_quantization in ("fp8", "mxfp8") and a.ep_size > 1,
         "--moe-runner-backend cutlass runs FP8 experts without expert parallelism only",
-        f"{_MOE}:128 at 0.5.21",
+        "arg_groups/moe_hook.py:161 at 0.5.23",
     ),
     Check(
         "runner_ranks",
@@ -180,7 +178,7 @@ CHECKS = (
             a.moe_runner_backend in ("flashinfer_cutlass", "flashinfer_cutedsl") and a.ep_size not in (1, a.tp_size)
         ),
         "--moe-runner-backend {a.moe_runner_backend} takes --ep-size 1 or --tp-size",
-        f"{_MOE}:53-73 at 0.5.21",
+        "arg_groups/moe_hook.py:85-105 at 0.5.23",
     ),
     Check(
         "cutedsl_exchange",
@@ -188,7 +186,7 @@ CHECKS = (
             a.moe_runner_backend == "flashinfer_cutedsl" and a.moe_a2a_backend not in ("none", "deepep", "flashinfer")
         ),
         "--moe-runner-backend flashinfer_cutedsl does not run with --moe-a2a-backend {a.moe_a2a_backend}",
-        f"{_MOE}:74 at 0.5.21",
+        "arg_groups/moe_hook.py:106 at 0.5.23",
     ),
     Check(
         "draft_runner_ranks",
@@ -199,25 +197,25 @@ CHECKS = (
             and a.speculative_algorithm is not None
         ),
         "a deep_gemm draft with deepep needs expert parallelism",
-        "arg_groups/overrides.py:828 at 0.5.21",
+        "arg_groups/overrides.py:871 at 0.5.23",
     ),
     Check(
         "dispatch_algorithm",
         lambda a: a.moe_a2a_backend == "none" and a.ep_dispatch_algorithm in ("static", "lp"),
         "--ep-dispatch-algorithm {a.ep_dispatch_algorithm} needs an expert exchange; take dynamic",
-        f"{_PARALLEL}:650 at 0.5.21",
+        "arg_groups/parallel_hook.py:783 at 0.5.23",
     ),
     Check(
         "eplb",
         lambda a: bool(a.enable_eplb) and a.elastic_ep_join_mode != "scale" and a.ep_size == 1,
         "--enable-eplb needs expert parallelism (--ep-size, or an expert exchange)",
-        f"{_PARALLEL}:658 at 0.5.21",
+        "arg_groups/parallel_hook.py:791 at 0.5.23",
     ),
     Check(
         "elastic",
         _elastic,
         "options of elastic expert parallelism do not fit together",
-        f"{_PARALLEL}:425-483 at 0.5.21",
+        "arg_groups/parallel_hook.py:520-578 at 0.5.23",
     ),
     Check(
         "dwdp",
@@ -233,12 +231,12 @@ CHECKS = (
         ),
         "--dwdp-size must be --tp-size, without speculation, EPLB, pipeline stages, two-batch overlap and the decode "
         "role",
-        f"{_PARALLEL}:339-356 at 0.5.21",
+        "arg_groups/parallel_hook.py:438-455 at 0.5.23",
     ),
     Check(
         "shared_experts",
         lambda a: a.shared_experts_tp_size is not None,
         "--shared-experts-tp-size is for another model",
-        f"{_PARALLEL}:168-178 at 0.5.21",
+        "arg_groups/parallel_hook.py:216-226 at 0.5.23",
     ),
 )

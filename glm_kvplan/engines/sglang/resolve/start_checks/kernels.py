@@ -2,9 +2,7 @@
 
 from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
 
-_OVERRIDES = "arg_groups/overrides.py"
-_ATTENTION = "arg_groups/attention_hook.py"
-_PAGES = f"{_OVERRIDES}:1045-1125 at 0.5.22, mem_cache/memory_pool.py:5243"
+_PAGES = "arg_groups/overrides.py:1104-1175, mem_cache/memory_pool.py:5371-5373 at 0.5.23"
 # Kernels that set their own page, by the position (base, prefill, decode) in which they do, and kernels of any.
 _PAGED = {
     "flashmla": (0, 2),
@@ -71,13 +69,13 @@ CHECKS = (
             _mla(a, "trtllm_mla") and (not a.site.gpu.blackwell or a.kv_cache_dtype not in ("fp8_e4m3", "bf16", "auto"))
         ),
         "the trtllm_mla attention kernels need a Blackwell GPU and FP8 rows",
-        f"{_OVERRIDES}:1142 at 0.5.21",
+        "arg_groups/overrides.py:1211 at 0.5.23",
     ),
     Check(
         "tokenspeed_mla",
         lambda a: _mla(a, "tokenspeed_mla") and (not a.site.gpu.blackwell or a.kv_cache_dtype != "fp8_e4m3"),
         "the tokenspeed_mla attention kernels need a Blackwell GPU and FP8 rows",
-        f"{_OVERRIDES}:1154-1158 at 0.5.21",
+        "arg_groups/overrides.py:1154-1158 at 0.5.21, arg_groups/serving_hook.py:304-329 at 0.5.23",
     ),
     Check(
         "cutedsl_mla",
@@ -86,31 +84,31 @@ CHECKS = (
             and (a.prefill_attention_backend == "cutedsl_mla" or not a.site.gpu.sm100)
         ),
         "the cutedsl_mla attention kernels decode only, on data-centre Blackwell GPUs",
-        f"{_OVERRIDES}:1185-1189 at 0.5.21",
+        "arg_groups/overrides.py:1241-1245 at 0.5.23",
     ),
     Check(
         "trtllm_mha",
         lambda a: "trtllm_mha" in a.attention and not (a.hopper or a.site.gpu.sm100 or a.sm120),
         "the trtllm_mha attention kernels need a Hopper or Blackwell GPU",
-        f"{_ATTENTION}:134-156 at 0.5.21",
+        "arg_groups/attention_hook.py:203-225 at 0.5.23",
     ),
     Check(
         "trtllm_mha_fp8",
         lambda a: a.attention[0] == "trtllm_mha" and a.sm120 and a.kv_cache_dtype == "fp8_e4m3",
         "the trtllm_mha prefill kernels read no FP8 rows on this GPU",
-        f"{_ATTENTION}:149 at 0.5.21",
+        "arg_groups/attention_hook.py:218 at 0.5.23",
     ),
     Check(
         "trtllm_mha_context",
         lambda a: a.attention[0] == "trtllm_mha" and not a.site.gpu.sm100 and a.attn_cp_size > 1,
         "prefill context parallelism with trtllm_mha needs a data-centre Blackwell GPU",
-        f"{_ATTENTION}:164 at 0.5.21",
+        "arg_groups/attention_hook.py:233 at 0.5.23",
     ),
     Check(
         "flex_attention",
         lambda a: a.attention_backend == "flex_attention" and a.speculative_algorithm is not None,
         "flex_attention does not run with speculation",
-        f"{_ATTENTION}:92 at 0.5.21",
+        "arg_groups/attention_hook.py:161 at 0.5.23",
     ),
     Check(
         "no_buffer_trtllm",
@@ -120,43 +118,43 @@ CHECKS = (
             and a.attention_backend == "trtllm_mha"
         ),
         "the no_buffer state strategy does not run with trtllm_mha",
-        "arg_groups/mamba_hook.py:150 at 0.5.21",
+        "arg_groups/mamba_hook.py:160 at 0.5.23",
     ),
     Check(
         "deterministic",
         lambda a: _deterministic(a) and a.attention_backend not in (None, *_DETERMINISTIC),
         "deterministic inference takes the attention kernels fa3, fa4 or triton here, not {a.attention_backend}",
-        f"{_OVERRIDES}:1041, {_ATTENTION}:556 at 0.5.21",
+        "arg_groups/overrides.py:1119, arg_groups/attention_hook.py:645 at 0.5.23",
     ),
     Check(
         "deterministic_fa4",
         lambda a: _deterministic(a) and a.attention_backend == "fa4" and not a.site.gpu.sm100,
         "deterministic inference with fa4 needs a data-centre Blackwell GPU",
-        f"{_ATTENTION}:560 at 0.5.21",
+        "arg_groups/attention_hook.py:649 at 0.5.23",
     ),
     Check(
         "item_scoring",
         lambda a: bool(a.enable_mis) and a.attention != ("flashinfer", "flashinfer"),
         "--enable-mis needs the flashinfer attention kernels",
-        f"{_ATTENTION}:484 at 0.5.21",
+        "arg_groups/attention_hook.py:573 at 0.5.23",
     ),
     Check(
         "dequantized_prefill",
         lambda a: a.prefill_kv_cache_dequant_dtype != "auto",
         "--prefill-kv-cache-dequant-dtype goes with NVFP4 token rows, which this model does not take",
-        "arg_groups/kv_cache_hook.py:41 at 0.5.21",
+        "arg_groups/kv_cache_hook.py:41 at 0.5.23",
     ),
     Check(
         "quantization",
         _other_quantization,
         "--quantization {a.quantization}: the checkpoint says {a.site.quantization} in its config.json",
-        "configs/model_config.py:1952 at 0.5.21",
+        "configs/model_config.py:2143 at 0.5.23",
     ),
     Check(
         "nvfp4_online",
         lambda a: a.quantization == "nvfp4_online" and not a.site.gpu.sm100,
         "--quantization nvfp4_online needs a data-centre Blackwell GPU",
-        f"{_OVERRIDES}:1393 at 0.5.21",
+        "arg_groups/overrides.py:1458 at 0.5.23",
     ),
     Check(
         "nvfp4_online_runner",
@@ -166,7 +164,7 @@ CHECKS = (
             not in ("auto", "flashinfer_trtllm", "flashinfer_trtllm_routed", "flashinfer_cutedsl")
         ),
         "--quantization nvfp4_online takes the flashinfer_trtllm or flashinfer_cutedsl expert kernels",
-        f"{_OVERRIDES}:1404 at 0.5.21",
+        "arg_groups/overrides.py:1471 at 0.5.23",
     ),
     Check(
         "cutlass_runner",
@@ -175,7 +173,7 @@ CHECKS = (
             and a.engine_quantization not in ("modelopt_fp4", "modelopt_fp8", "modelopt_mixed", None)
         ),
         "--moe-runner-backend flashinfer_cutlass runs ModelOpt or BF16 experts, not {a.engine_quantization}",
-        "arg_groups/moe_hook.py:49 at 0.5.21",
+        "arg_groups/moe_hook.py:81 at 0.5.23",
     ),
     Check(
         "cutedsl_runner",
@@ -184,13 +182,13 @@ CHECKS = (
             and a.engine_quantization not in ("modelopt_fp4", "modelopt_mixed", "nvfp4_online")
         ),
         "--moe-runner-backend flashinfer_cutedsl runs NVFP4 experts only (--quantization modelopt_fp4)",
-        "arg_groups/moe_hook.py:64 at 0.5.21",
+        "arg_groups/moe_hook.py:96 at 0.5.23",
     ),
     Check(
         "rejection_sampling",
         _rejection,
         "--speculative-use-rejection-sampling: EAGLE with top-k 1 and without accept thresholds only",
-        "arg_groups/speculative_hook.py:1103-1116 at 0.5.21",
+        "arg_groups/speculative_hook.py:1216-1235 at 0.5.23",
     ),
     Check(
         "block_verification",
@@ -199,13 +197,13 @@ CHECKS = (
             and a.speculative_algorithm not in ("EAGLE", "EAGLE3", "DFLASH", "DSPARK")
         ),
         "--speculative-use-block-verification needs EAGLE, EAGLE3, DFLASH or DSPARK speculation",
-        "arg_groups/speculative_hook.py:163 at 0.5.22",
+        "arg_groups/speculative_hook.py:177 at 0.5.23",
     ),
     Check(
         "context_decode",
         lambda a: bool(a.enable_cp_decode_attn_tp),
         "--enable-cp-decode-attn-tp is for other models",
-        "arg_groups/model_hook.py:190 at 0.5.21",
+        "arg_groups/model_hook.py:199 at 0.5.23",
     ),
     Check(
         "layer_split",
@@ -220,7 +218,7 @@ CHECKS = (
             )
         ),
         "--enable-dsa-cache-layer-split: on a PD prefill server with prefill CP (interleave) and mooncake only",
-        "arg_groups/model_hook.py:330-372 at 0.5.21",
+        "arg_groups/model_hook.py:368-410 at 0.5.23",
     ),
     Check(
         "lm_head_exchange",
@@ -229,25 +227,25 @@ CHECKS = (
             and (a.attn_dp_size == 1 or a.enable_dp_lm_head or a.attn_dp_size != a.tp_size or a.attn_cp_size > 1)
         ),
         "--enable-tp-lm-head-all-to-all needs as many attention groups as GPUs, without --enable-dp-lm-head and CP",
-        f"{_OVERRIDES}:1369-1380 at 0.5.21",
+        "arg_groups/overrides.py:1429-1441 at 0.5.23",
     ),
     Check(
         "decode_context",
         lambda a: a.dcp_size == 1 and (a.dcp_comm_backend in ("a2a", "fi_a2a") or bool(a.dcp_replicate_q_proj)),
         "--dcp-comm-backend and --dcp-replicate-q-proj need --dcp-size above 1",
-        "arg_groups/parallel_hook.py:202-217 at 0.5.21",
+        "arg_groups/parallel_hook.py:252-267 at 0.5.23",
     ),
     Check(
         "mamba_backend",
         lambda a: a.mamba_backend == "flashinfer",
         "--mamba-backend flashinfer: this model's states are KDA's, and the kernels are not in the engine's images",
-        "arg_groups/mamba_hook.py:69 at 0.5.21",
+        "arg_groups/mamba_hook.py:70 at 0.5.23",
     ),
     Check(
         "fp4_indexer",
         lambda a: bool(a.enable_deepseek_v4_fp4_indexer) and not (a.site.gpu.sm100 or a.sm120),
         "--enable-deepseek-v4-fp4-indexer needs a Blackwell GPU",
-        "arg_groups/serving_hook.py:426 at 0.5.21",
+        "arg_groups/serving_hook.py:467 at 0.5.23",
     ),
     Check(
         "layernorm",
@@ -271,6 +269,6 @@ CHECKS = (
         "expert_pack",
         lambda a: a.load_format == "expert_pack",
         "--load-format expert_pack reads checkpoints of other models",
-        "arg_groups/expert_pack_hook.py:191 at 0.5.21",
+        "arg_groups/expert_pack_hook.py:192 at 0.5.23",
     ),
 )

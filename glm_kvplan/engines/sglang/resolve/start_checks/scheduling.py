@@ -2,9 +2,6 @@
 
 from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
 
-_VALIDATION = "arg_groups/validation_hook.py"
-_CACHE = "arg_groups/kv_cache_hook.py"
-
 
 def _tlru(a: Launch) -> bool:
     if a.radix_eviction_policy != "tlru":
@@ -32,37 +29,37 @@ CHECKS = (
         "retraction_priority",
         lambda a: a.retraction_policy == "priority" and not a.enable_priority_scheduling,
         "--retraction-policy priority needs --enable-priority-scheduling",
-        f"{_VALIDATION}:221 at 0.5.21",
+        "arg_groups/validation_hook.py:304 at 0.5.23",
     ),
     Check(
         "priority_policy",
         lambda a: bool(a.enable_priority_scheduling) and a.schedule_policy not in ("fcfs", "lof"),
         "--enable-priority-scheduling takes --schedule-policy fcfs or lof",
-        f"{_VALIDATION}:199 at 0.5.21",
+        "arg_groups/validation_hook.py:282 at 0.5.23",
     ),
     Check(
         "conservativeness",
         lambda a: a.schedule_conservativeness < 0,
         "--schedule-conservativeness must be 0 or more",
-        f"{_VALIDATION}:231 at 0.5.21",
+        "arg_groups/validation_hook.py:314 at 0.5.23",
     ),
     Check(
         "micro_batch",
         lambda a: a.pp_max_micro_batch_size is not None and a.pp_max_micro_batch_size < 1,
         "--pp-max-micro-batch-size must be 1 or more",
-        f"{_VALIDATION}:101 at 0.5.21",
+        "arg_groups/validation_hook.py:183 at 0.5.23",
     ),
     Check(
         "free_slots_delay",
         lambda a: a.pp_size > 1 and a.min_free_slots_delay is not None,
         "--min-free-slots-delay does not run with pipeline stages",
-        f"{_VALIDATION}:85 at 0.5.21",
+        "arg_groups/validation_hook.py:167 at 0.5.23",
     ),
     Check(
         "prefill_interval",
         lambda a: min(a.prefill_decode_interval or 0, a.prefill_decode_interval_min_bs) < 0,
         "--prefill-decode-interval and its smallest batch must be 0 or more",
-        f"{_VALIDATION}:489 at 0.5.21",
+        "arg_groups/validation_hook.py:660 at 0.5.23",
     ),
     Check(
         "pdmux",
@@ -77,43 +74,43 @@ CHECKS = (
         ),
         "--enable-pdmux needs --chunked-prefill-size -1 and --disable-overlap-schedule, without pipeline stages and PD "
         "roles",
-        f"{_VALIDATION}:166-178 at 0.5.21",
+        "arg_groups/validation_hook.py:249-261 at 0.5.23",
     ),
     Check(
         "two_batch_overlap",
         lambda a: bool(a.enable_two_batch_overlap) and a.moe_a2a_backend == "none" and not a.enable_dp_attention,
         "--enable-two-batch-overlap needs attention DP, or an expert exchange (--moe-a2a-backend)",
-        f"{_VALIDATION}:533 at 0.5.21",
+        "arg_groups/validation_hook.py:768 at 0.5.23",
     ),
     Check(
         "compile_padding",
         lambda a: bool(a.disable_cuda_graph_padding and a.enable_torch_compile),
         "--disable-cuda-graph-padding and --enable-torch-compile exclude each other",
-        f"{_VALIDATION}:106 at 0.5.21",
+        "arg_groups/validation_hook.py:188 at 0.5.23",
     ),
     Check(
         "quant_communications",
         lambda a: bool(a.enable_quant_communications),
         "--enable-quant-communications is for Ascend NPUs",
-        f"{_VALIDATION}:260-263 at 0.5.21",
+        "arg_groups/validation_hook.py:350-353 at 0.5.23",
     ),
     Check(
         "mindspore",
         lambda a: a.model_impl == "mindspore",
         "--model-impl mindspore is for Ascend NPUs",
-        f"{_VALIDATION}:236 at 0.5.21",
+        "arg_groups/validation_hook.py:319 at 0.5.23",
     ),
     Check(
         "kv_canary",
         lambda a: a.kv_canary_sweep_interval > 0 and a.kv_canary == "none",
         "--kv-canary-sweep-interval needs --kv-canary log or raise",
-        f"{_VALIDATION}:285 at 0.5.21",
+        "arg_groups/validation_hook.py:375 at 0.5.23",
     ),
     Check(
         "tlru",
         _tlru,
         "--radix-eviction-policy tlru needs a threshold above next_prompt_estimate in --radix-eviction-policy-config",
-        f"{_CACHE}:380-386 at 0.5.21",
+        "arg_groups/kv_cache_hook.py:380-386 at 0.5.23",
     ),
     Check(
         "offload_kvcache",
@@ -126,26 +123,26 @@ CHECKS = (
             )
         ),
         "--disaggregation-decode-enable-offload-kvcache: on a decode server with --hicache-storage-backend",
-        f"{_CACHE}:401-409 at 0.5.21",
+        "arg_groups/kv_cache_hook.py:401-409 at 0.5.23",
     ),
     Check(
         "swa_ratio",
         lambda a: a.swa_full_tokens_ratio is not None and not 0 < a.swa_full_tokens_ratio <= 1,
         "--swa-full-tokens-ratio must lie above 0 and be at most 1",
-        f"{_CACHE}:428 at 0.5.21",
+        "arg_groups/kv_cache_hook.py:428 at 0.5.23",
     ),
     Check(
         "swa_tails",
         lambda a: (a.swa_prefix_tails or 0) < 0,
         "--swa-prefix-tails must be 0 or more",
-        f"{_CACHE}:431 at 0.5.21",
+        "arg_groups/kv_cache_hook.py:431 at 0.5.23",
     ),
     Check(
         "lmcache",
         _lmcache,
         "--enable-lmcache: not with HiCache, linkers, speculation, attention DP, decode CP, streaming sessions or PD "
         "roles, nor without the prefix cache",
-        f"{_CACHE}:435-471 at 0.5.21",
+        "arg_groups/kv_cache_hook.py:435-471 at 0.5.23",
     ),
     Check(
         "host_priority",
@@ -154,7 +151,7 @@ CHECKS = (
             and bool(a.enable_priority_scheduling and not a.disable_priority_preemption)
         ),
         "host_pool retraction with priorities needs --disable-priority-preemption",
-        f"{_CACHE}:371 at 0.5.21",
+        "arg_groups/kv_cache_hook.py:371 at 0.5.23",
     ),
     Check(
         "linker",
@@ -163,7 +160,7 @@ CHECKS = (
             and bool(a.enable_hierarchical_cache or a.hicache_storage_backend is not None)
         ),
         "--enable-unified-cache-external-linker: not with HiCache or its storage",
-        "arg_groups/hicache_hook.py:33-38 at 0.5.21",
+        "arg_groups/hicache_hook.py:51-56 at 0.5.23",
     ),
     Check(
         "linker_radix",
@@ -181,19 +178,19 @@ CHECKS = (
             and (not a.enable_unified_cache_external_linker or a.unified_cache_external_linker_backend != "mooncake")
         ),
         "--enable-linker-mla-dedup needs the Mooncake linker",
-        "arg_groups/hicache_hook.py:30 at 0.5.21",
+        "arg_groups/hicache_hook.py:43 at 0.5.23",
     ),
     Check(
         "host_receive_range",
         lambda a: not 0 <= a.disaggregation_decode_host_receive_threshold <= 1,
         "--disaggregation-decode-host-receive-threshold must lie between 0 and 1",
-        "arg_groups/pd_disaggregation_hook.py:54 at 0.5.21",
+        "arg_groups/pd_disaggregation_hook.py:65 at 0.5.23",
     ),
     Check(
         "int8_checkpoint_caches",
         lambda a: bool(a.enable_int8_mamba_checkpoint) and bool(a.radix_cache_backend is not None or a.enable_lmcache),
         "--enable-int8-mamba-checkpoint takes the engine's own prefix cache only",
-        "arg_groups/mamba_hook.py:88-97 at 0.5.21",
+        "arg_groups/mamba_hook.py:89-98 at 0.5.23",
     ),
     Check(
         "draft_sink",
@@ -202,19 +199,19 @@ CHECKS = (
             and (a.speculative_draft_sink_size < 0 or a.speculative_draft_window_size is None)
         ),
         "--speculative-draft-sink-size needs --speculative-draft-window-size",
-        "arg_groups/speculative_hook.py:188-192 at 0.5.21",
+        "arg_groups/speculative_hook.py:224-228 at 0.5.23",
     ),
     Check(
         "draft_window",
         lambda a: a.speculative_draft_window_size is not None and a.speculative_draft_window_size <= 0,
         "--speculative-draft-window-size must be above 0",
-        "arg_groups/speculative_hook.py:170 at 0.5.21",
+        "arg_groups/speculative_hook.py:206 at 0.5.23",
     ),
     Check(
         "aux_states",
         lambda a: a.return_aux_hidden_state_layer_ids is not None and not a.enable_return_aux_hidden_states,
         "--return-aux-hidden-state-layer-ids needs --enable-return-aux-hidden-states",
-        f"{_VALIDATION}:707 at 0.5.23",
+        "arg_groups/validation_hook.py:707 at 0.5.23",
     ),
     Check(
         "diffusion",

@@ -2,9 +2,8 @@
 
 from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
 
-_SSL = "arg_groups/serving_hook.py:33-94 at 0.5.21"
-_GRPC = "arg_groups/serving_hook.py:320-385 at 0.5.21"
-_VALIDATION = "arg_groups/validation_hook.py"
+_SSL = "arg_groups/serving_hook.py:48-116 at 0.5.23"
+_GRPC = "arg_groups/serving_hook.py:361-426 at 0.5.23"
 
 
 def _buckets(rule: list[str] | None) -> bool:
@@ -109,7 +108,7 @@ CHECKS = (
         "grpc_same_port",
         lambda a: _native_grpc(a) and _grpc_port(a) == a.port,
         "--grpc-port and --port are the same",
-        f"{_VALIDATION}:270 at 0.5.21",
+        "arg_groups/validation_hook.py:360 at 0.5.23",
     ),
     Check(
         "grpc_native",
@@ -124,7 +123,7 @@ CHECKS = (
         "grpc_timeout",
         lambda a: a.grpc_response_timeout_secs <= 0,
         "--grpc-response-timeout-secs must be above 0",
-        "arg_groups/serving_hook.py:332 at 0.5.21",
+        "arg_groups/serving_hook.py:373 at 0.5.23",
     ),
     Check(
         "log_level",
@@ -132,25 +131,25 @@ CHECKS = (
             a.log_level.upper() not in ("CRITICAL", "FATAL", "ERROR", "WARN", "WARNING", "INFO", "DEBUG", "NOTSET")
         ),
         "--log-level {a.log_level}: not a level of Python's logging",
-        "server_args.py:615 at 0.5.21",
+        "server_args.py:704 at 0.5.23",
     ),
     Check(
         "buckets",
         lambda a: _buckets(a.prompt_tokens_buckets) or _buckets(a.generation_tokens_buckets),
         "--prompt-tokens-buckets and --generation-tokens-buckets take: default, tse MIDDLE BASE COUNT, or custom N...",
-        f"{_VALIDATION}:290-340 at 0.5.21",
+        "arg_groups/validation_hook.py:382-432 at 0.5.23",
     ),
     Check(
         "load_publish",
         _publisher,
         "--load-publish-endpoint needs --kv-events-config",
-        f"{_VALIDATION}:361 at 0.5.21",
+        "arg_groups/validation_hook.py:453 at 0.5.23",
     ),
     Check(
         "metrics_file",
         lambda a: bool(a.export_metrics_to_file) and a.export_metrics_to_file_dir is None,
         "--export-metrics-to-file needs --export-metrics-to-file-dir",
-        f"{_VALIDATION}:251 at 0.5.21",
+        "arg_groups/validation_hook.py:341 at 0.5.23",
     ),
     Check(
         "workers",
@@ -159,97 +158,97 @@ CHECKS = (
             or min(a.mm_processor_worker_num, a.mm_io_worker_num) < 0
         ),
         "tokenizer and detokenizer workers: 1 or more; multimodal workers: 0 or more",
-        f"{_VALIDATION}:190-193 at 0.5.21",
+        "arg_groups/validation_hook.py:273-276 at 0.5.23",
     ),
     Check(
         "gpu_ids",
         lambda a: a.base_gpu_id < 0 or a.gpu_id_step < 1,
         "--base-gpu-id is 0 or more, --gpu-id-step 1 or more",
-        f"{_VALIDATION}:121-122 at 0.5.21",
+        "arg_groups/validation_hook.py:204-205 at 0.5.23",
     ),
     Check(
         "model_name",
         lambda a: ":" in (a.served_model_name or "") and "://" not in a.served_model_name,
         "--served-model-name holds a colon, which names a LoRA adapter there",
-        f"{_VALIDATION}:132 at 0.5.21",
+        "arg_groups/validation_hook.py:215 at 0.5.23",
     ),
     Check(
         "gc_threshold",
         lambda a: bool(a.gc_threshold) and len(a.gc_threshold) > 3,
         "--gc-threshold takes one to three numbers",
-        f"{_VALIDATION}:280 at 0.5.21",
+        "arg_groups/validation_hook.py:370 at 0.5.23",
     ),
     Check(
         "response_store",
         lambda a: bool(a.enable_response_store) and a.disaggregation_mode != "null",
         "--enable-response-store does not run under PD disaggregation",
-        f"{_VALIDATION}:31 at 0.5.21",
+        "arg_groups/validation_hook.py:112 at 0.5.23",
     ),
     Check(
         "asr",
         lambda a: min(a.asr_max_buffer_seconds, a.asr_max_concurrent_sessions) <= 0,
         "--asr-max-buffer-seconds and --asr-max-concurrent-sessions must be above 0",
-        "arg_groups/serving_hook.py:99-110 at 0.5.21",
+        "arg_groups/serving_hook.py:121-132 at 0.5.23",
     ),
     Check(
         "mm_cache",
         lambda a: (a.mm_preprocess_cache_size_mb or 0) < 0,
         "--mm-preprocess-cache-size-mb must be 0 or more",
-        "arg_groups/serving_hook.py:113-120 at 0.5.21",
+        "arg_groups/serving_hook.py:135-142 at 0.5.23",
     ),
     Check(
         "mm_limits",
         _media,
         "--limit-mm-data-per-request names image, video and audio only",
-        "arg_groups/serving_hook.py:563 at 0.5.21",
+        "arg_groups/serving_hook.py:612 at 0.5.23",
     ),
     Check(
         "image_processor",
         lambda a: bool(a.disable_fast_image_processor) and a.image_processor_backend not in ("auto", "pil"),
         "--disable-fast-image-processor contradicts --image-processor-backend {a.image_processor_backend}",
-        "arg_groups/serving_hook.py:243 at 0.5.21",
+        "arg_groups/serving_hook.py:265 at 0.5.23",
     ),
     Check(
         "chat_template",
         lambda a: a.default_chat_template_kwargs is not None and not isinstance(a.default_chat_template_kwargs, dict),
         "--default-chat-template-kwargs is a JSON object",
-        "arg_groups/serving_hook.py:464 at 0.5.21",
+        "arg_groups/serving_hook.py:505 at 0.5.23",
     ),
     Check(
         "tokenizer_batching",
         lambda a: bool(a.enable_tokenizer_batch_encode and a.enable_dynamic_batch_tokenizer),
         "--enable-tokenizer-batch-encode and --enable-dynamic-batch-tokenizer exclude each other",
-        "arg_groups/serving_hook.py:717 at 0.5.21",
+        "arg_groups/serving_hook.py:774 at 0.5.23",
     ),
     Check(
         "sampling_mask",
         lambda a: a.sampling_mask_max_tokens <= 0,
         "--sampling-mask-max-tokens must be above 0",
-        f"{_VALIDATION}:515 at 0.5.21",
+        "arg_groups/validation_hook.py:688 at 0.5.23",
     ),
     Check(
         "sampling_backend",
         lambda a: a.sampling_backend == "intel_xpu",
         "--sampling-backend intel_xpu is for Intel GPUs",
-        f"{_VALIDATION}:398 at 0.5.21",
+        "arg_groups/validation_hook.py:490 at 0.5.23",
     ),
     Check(
         "encoder",
         lambda a: bool(a.encoder_only) and (a.language_only or a.disaggregation_mode != "null"),
         "--encoder-only: not with --language-only or PD disaggregation",
-        "arg_groups/pd_disaggregation_hook.py:242-246 at 0.5.21",
+        "arg_groups/pd_disaggregation_hook.py:310-314 at 0.5.23",
     ),
     Check(
         "prefix_mm_cache",
         lambda a: bool(a.enable_prefix_mm_cache) and not a.encoder_only,
         "--enable-prefix-mm-cache needs --encoder-only",
-        "arg_groups/pd_disaggregation_hook.py:238 at 0.5.21",
+        "arg_groups/pd_disaggregation_hook.py:306 at 0.5.23",
     ),
     Check(
         "watermark_alone",
         lambda a: a.watermark_config is not None and not a.enable_watermark,
         "--watermark-config needs --enable-watermark",
-        f"{_VALIDATION}:37 at 0.5.23",
+        "arg_groups/validation_hook.py:37 at 0.5.23",
     ),
     Check(
         "watermark",
@@ -264,6 +263,6 @@ CHECKS = (
         ),
         "--enable-watermark: not with custom logit processors, rejection sampling, PD roles, block drafts, or drafts "
         "over pipeline stages",
-        f"{_VALIDATION}:74-106 at 0.5.23",
+        "arg_groups/validation_hook.py:74-106 at 0.5.23",
     ),
 )
