@@ -15,8 +15,11 @@ from paths import DATA, ROOT
 STORED = DATA / "citations.jsonl"
 REWRITE = "python upkeep/refind_citations.py --sglang FOLDER --vllm FOLDER"
 
-# Cited at an older release although a newer one has the same text: it is the older one's rule.
+# Cited at an older release although a newer one has the text, or nearly: it is the older one's rule.
 ON_PURPOSE = {
+    "layers/attention/dsa/dsa_indexer_kpool.py:881-945 at 0.5.20",  # newer releases bound it
+    "mem_cache/kv_cache_configurator.py:1113-1121 at 0.5.20",  # newer releases know the model's KDA layers
+    "arg_groups/speculative_hook.py:565-568 at 0.5.20",  # newer releases take a PD prefill server
     "mem_cache/pool_host/mamba.py:55-58 at 0.5.20",  # newer releases never hand this layout to the state pool
 }
 _RANGE = r"\d+(?:-\d+)?"
@@ -56,7 +59,8 @@ def sources() -> list[Path]:
     """The files whose citations are held: the package's and the documents'."""
     package, docs = ROOT / "glm_kvplan", ROOT / "docs"
     described = docs / "contributing" / "citations.md"  # its examples are nobody's lines
-    return sorted({*package.rglob("*.py"), *package.rglob("*.toml"), *docs.rglob("*.md")} - {described})
+    texts = {*docs.rglob("*.md"), *ROOT.glob("README*.md")}
+    return sorted({*package.rglob("*.py"), *package.rglob("*.toml"), *texts} - {described})
 
 
 def citations(source: Path, text: str | None = None) -> Iterator[Citation]:
