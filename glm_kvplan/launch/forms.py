@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.given_values import GivenValues
-from glm_kvplan.launch.launch import Found, Server
-from glm_kvplan.launch.manifest import is_manifest, read_manifest
+from glm_kvplan.launch.launch import Found, Launch, Server
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
-from glm_kvplan.launch.systemd_unit import is_unit, script_of
 from glm_kvplan.launch.words import Word
 
 LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
@@ -29,31 +28,76 @@ def launches_in(
     lost), and for a form that cannot be read.
     """
     around = around or Surroundings()
-    found = _launches(launch, servers, around, name)
+    if isinstance(launch, str):
+        found = _in_text(launch, servers, around, name)
+    elif not launch:
+        raise InputError("the launch command is empty; put it after -- or in a file")
+    else:
+        words = tuple(Word(text, f"word {at}") for at, text in enumerate(launch, 1))
+        found = launches_of_words(words, servers, around=around)
     if not isinstance(around.given, GivenValues) or not around.given:
         return found
     text = launch if isinstance(launch, str) else " ".join(launch)
     return found._replace(notes=(*found.notes, *around.given.unused(text, name or "the launch text")))
 
 
-def _launches(launch: Sequence[str] | str, servers: Sequence[Server], around: Surroundings, name: str) -> Found:
-    if not isinstance(launch, str):
-        if not launch:
-            raise InputError("the launch command is empty; put it after -- or in a file")
-        words = tuple(Word(text, f"word {at}") for at, text in enumerate(launch, 1))
-        return launches_of_words(words, servers, around=around)
+def _in_text(launch: str, servers: Sequence[Server], around: Surroundings, name: str) -> Found:
     if len(launch) > LARGEST_TEXT:
         raise InputError("the launch text is larger than 10 MiB; give the launch command alone")
     if "\0" in launch:
         raise InputError("the launch text holds NUL bytes: it is binary, not a shell script")
     if not launch.strip():
         raise InputError("the launch text is empty")
-    text = launch.removeprefix("\ufeff")
+    # most commands are words, and need none of these
+    from glm_kvplan.launch import compose, dockerfile, fenced_blocks, manifest, python_lists, recipes, systemd_unit
+
+    text = launch.removeprefix("\ufeff").replace("\r\n", "\n")
     shown = name or "the launch text"
-    if is_manifest(text):
-        return read_manifest(text, shown, servers, around)
-    if is_unit(text):
-        return launches_of_text(script_of(text), servers, around)
+    if manifest.is_manifest(text):
+        return manifest.read_manifest(manifest.data_of(text, shown), shown, servers, around)
     if _DEPLOYMENT_FILE.search(text):
         raise InputError(f"{shown}: is a deployment file; `kvplan check` reads it, --launch takes a launch's own file")
+    if compose.is_compose(text):
+        return compose.read_compose(manifest.data_of(text, shown), shown, servers, around)
+    if systemd_unit.is_unit(text):
+        return launches_of_text(systemd_unit.script_of(text, around.beside), servers, around)
+    if dockerfile.is_dockerfile(text):
+        return dockerfile.read_dockerfile(text, servers, around)
+    if recipes.is_mapping(text):
+        return _in_mapping(manifest.data_of(text, shown), shown, servers, around)
+    if fenced_blocks.is_document(text):
+        return _in_blocks(text, servers, around, name)
+    program = python_lists.program_of(text)
+    if program is not None:
+        return python_lists.read_program(program, servers, around)
     return launches_of_text(text, servers, around)
+
+
+def _in_mapping(documents: Sequence[Any], shown: str, servers: Sequence[Server], around: Surroundings) -> Found:
+    """A YAML mapping that is none of the forms with a mark of their own: flags as keys, or values with args."""
+    from glm_kvplan.launch import manifest, recipes
+
+    found = recipes.read_recipe(documents, shown, servers)
+    return found if found.launches else manifest.read_manifest(documents, shown, servers, around)
+
+
+def _in_blocks(text: str, servers: Sequence[Server], around: Surroundings, name: str) -> Found:
+    """What the blocks of a document launch; a block of another kind (an output, a patch) says nothing."""
+    from glm_kvplan.launch import fenced_blocks
+
+    launches: list[Launch] = []
+    notes: list[str] = []
+    wrong: list[InputError] = []
+    for block in fenced_blocks.blocks(text):
+        if not any(server.named_in(block) for server in servers):
+            continue
+        try:
+            found = _in_text(block, servers, around, name)
+        except InputError as error:
+            wrong.append(error)
+            continue
+        launches += found.launches
+        notes += found.notes
+    if not launches and wrong:
+        raise wrong[0]
+    return Found(launches, tuple(notes), name)

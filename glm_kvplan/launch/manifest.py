@@ -22,6 +22,7 @@ _FACTOR = {
     **{"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50},
 }
 _GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu")  # Dynamo's resources say `gpu` alone
+_WORDS = ("command", "args", "extraArgs")  # the last in values of charts
 _PRODUCT = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
 
 
@@ -39,13 +40,12 @@ def is_manifest(text: str) -> bool:
     return bool(re.search(r"(?m)^apiVersion:\s*\S", text) and re.search(r"(?m)^kind:\s*\S", text))
 
 
-def read_manifest(text: str, name: str, servers: Sequence[Server], around: Surroundings) -> Found:
+def read_manifest(documents: Sequence[Any], name: str, servers: Sequence[Server], around: Surroundings) -> Found:
     """The launches of the containers that start a server.
 
     References `$(NAME)` and, in shell scripts, `$NAME` to variables of the container's env are replaced. Raises
-    InputError for text that is no YAML and for no such container.
+    InputError for no such container.
     """
-    documents = read_documents(text, name)
     found: list[Launch] = []
     notes: list[str] = []
     wrong: list[InputError] = []
@@ -64,7 +64,7 @@ def read_manifest(text: str, name: str, servers: Sequence[Server], around: Surro
     return Found(found, tuple(notes), name)
 
 
-def read_documents(text: str, name: str) -> list[Any]:
+def data_of(text: str, name: str) -> list[Any]:
     """The data of every document. Raises InputError for no YAML."""
     try:
         return [document.data for document in read_yaml(text) if document.data is not None]
@@ -88,7 +88,7 @@ def _containers(document: Any) -> Iterator[tuple[dict[str, Any], _Above]]:
         if not isinstance(node, dict):
             continue
         above = _inside(node, above)
-        if isinstance(node.get("command"), list) or isinstance(node.get("args"), list):
+        if any(isinstance(node.get(key), list) for key in _WORDS):
             yield node, above
             continue
         for key, value in reversed(node.items()):
@@ -143,13 +143,13 @@ def _launches(node: dict[str, Any], above: _Above, name: str, servers: Sequence[
     gpus = next((above.limits[key] for key in _GPU_RESOURCES if key in above.limits), None)
     container = Container(
         above.names,
-        str(node.get("image") or ""),
+        _image(node),
         above.gpu,
         int(str(gpus)) if re.fullmatch(r"[0-9]{1,5}", str(gpus)) else None,
         _bytes(above.limits.get("memory")),
     )
     environment = _environment(above.environment, around)
-    given = [value for key in ("command", "args") if isinstance(value := node.get(key), list)]
+    given = [value for key in _WORDS if isinstance(value := node.get(key), list)]
     words = [
         _word(str(word), at, environment, around)
         for at, word in enumerate((word for value in given for word in value), 1)
@@ -221,6 +221,12 @@ def _word(text: str, at: int, environment: Mapping[str, Word], around: Surroundi
             pieces.append(Piece(match[0], Mark(f"${match[1]}")))
     pieces.append(Piece(text[end:]))
     return Word(text_of(pieces), f"word {at}" if at else "env", mark_of(pieces))
+
+
+def _image(node: dict[str, Any]) -> str:
+    """The container's image; values of a chart name its repository."""
+    found = node.get("image") or ""
+    return str(found.get("repository") or "") if isinstance(found, dict) else str(found)
 
 
 def _bytes(quantity: Any) -> int | None:

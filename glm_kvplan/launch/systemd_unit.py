@@ -2,10 +2,12 @@
 
 import re
 import shlex
+from collections.abc import Callable
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.environment_file import read_environment
 
-_SETTING = re.compile(r"(Environment|ExecStart)\s*=\s*(.*)", re.DOTALL)
+_SETTING = re.compile(r"(Environment|EnvironmentFile|ExecStart)\s*=\s*(.*)", re.DOTALL)
 _HOW = "-@:+!"  # in front of a command: how it is run
 _WHOLE_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")  # a word of its own: systemd splits its value at blanks
 
@@ -15,8 +17,10 @@ def is_unit(text: str) -> bool:
     return bool(re.search(r"(?m)^\[Service\]\s*$", text) and re.search(r"(?m)^ExecStart\s*=", text))
 
 
-def script_of(text: str) -> str:
+def script_of(text: str, beside: Callable[[str], str | None] = lambda _: None) -> str:
     """Assignments and commands of the unit's service, each on its own line of the unit; other lines are empty.
+
+    `beside` gives the text of a file that lies there (EnvironmentFile=).
 
     Source: systemd.service(5), "Command lines", and systemd.exec(5), "Environment". Raises InputError for a quote that
     is never closed.
@@ -30,9 +34,17 @@ def script_of(text: str) -> str:
             end += 1
         setting = _SETTING.fullmatch("\n".join(lines[start:end]).replace("\\\n", " "))
         if setting is not None:
-            script[start] = _shell(setting[1], setting[2], start + 1)
+            script[start] = (
+                _exported(beside(setting[2].strip().removeprefix("-")) or "")
+                if setting[1] == "EnvironmentFile"
+                else _shell(setting[1], setting[2], start + 1)
+            )
         start = end
     return "\n".join(script)
+
+
+def _exported(text: str) -> str:
+    return "; ".join(f"export {name}={shlex.quote(value)}" for name, value in read_environment(text).items())
 
 
 def _shell(key: str, value: str, line: int) -> str:

@@ -13,7 +13,6 @@ from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.launch.launch import Launch
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.words import Word, defined
-from glm_kvplan.units import GIB
 
 
 def parse_flags(argv: Sequence[str]) -> dict[str, object]:
@@ -56,12 +55,6 @@ def command_of(
     model = _value(options, "--model-path") or model
     if model is not None:
         refuse_other_model(model)
-    container = launch.container
-    if container is not None and container.memory_bytes is not None and options.flags.get("enable_hierarchical_cache"):
-        limit = f"{container.memory_bytes / GIB:.10g}"
-        warnings.append(
-            f"the container's memory limit is not applied here: --pod-gib {limit} holds the host pools against it"
-        )
     environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     return LaunchCommand(
         flags=options.flags,

@@ -63,6 +63,11 @@ def statements(text: str, given: Mapping[int, Piece] | None = None, *, numbered:
             return
 
 
+def parts_of_text(text: str) -> tuple[Part, ...]:
+    """A text read like the body of a here-document: nothing but `$` and backslashes counts."""
+    return _StatementReader("", numbered=False).document_parts(text, 0)
+
+
 class _StatementReader(WordReader):
     # --- lists
 

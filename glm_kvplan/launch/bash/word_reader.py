@@ -393,3 +393,14 @@ class WordReader:
                 parts += reader.special(quoted=True)
         self.count(parts)
         return tuple(parts)
+
+
+def pieces_in(text: str, given: Mapping[int, Piece]) -> list[Piece]:
+    """A text with the pieces put back that were set apart in it."""
+    found: list[Piece] = []
+    end = 0
+    for match in _GIVEN.finditer(text):
+        if int(match[1]) in given:
+            found += [Piece(text[end : match.start()]), given[int(match[1])]]
+            end = match.end()
+    return [*found, Piece(text[end:])]

@@ -1,0 +1,109 @@
+"""A Dockerfile's last stage as the shell script that a container of it would run."""
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+
+from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.launch import Found, Server
+from glm_kvplan.launch.server_commands import launches_of_text
+from glm_kvplan.launch.words import printable
+
+_FROM = re.compile(r"(?im)^FROM\s+(?:--\S+\s+)*(\S+)")
+_INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
+_OLD_PAIR = re.compile(r"([A-Za-z_]\w*)\s+(.*)", re.DOTALL)  # ENV NAME value
+_PAIR = re.compile(r"""\s*([A-Za-z_]\w*)=((?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])*)""", re.DOTALL)
+
+
+def is_dockerfile(text: str) -> bool:
+    """Its first instruction is FROM, perhaps after ARGs, and it says what runs."""
+    first = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+    return bool(re.match(r"(?i)(?:FROM|ARG)\s", first) and _FROM.search(text))
+
+
+def read_dockerfile(text: str, servers: Sequence[Server], around: Surroundings) -> Found:
+    """The launch that a container of the last stage is. An image that starts a server by itself takes CMD's words."""
+    image = _FROM.findall(text)[-1]
+    own = next((server for server in servers if server.starts_in(image)), None)
+    entered = re.search(r"(?im)^ENTRYPOINT\s", text[text.rfind(image) :])
+    script = script_of(text)
+    if own is None or entered is not None:
+        return launches_of_text(script, servers, around)
+    return launches_of_text(re.sub(r"(?m)^(?!export |\w+=)(?=\S)", f"{own.program} serve ", script), servers, around)
+
+
+def script_of(text: str) -> str:
+    """Assignments and the command, each on its own line of the Dockerfile; other lines are empty.
+
+    Source: the Dockerfile reference, ENTRYPOINT and CMD: a CMD of words follows an ENTRYPOINT of words; an ENTRYPOINT
+    for the shell takes no CMD. Raises InputError for words that are no JSON list.
+    """
+    lines = text.splitlines()
+    script = [""] * len(lines)
+    entry: tuple[int, str, bool] | None = None  # line, shell text, made of words
+    command: tuple[int, str, bool] | None = None
+    at = 0
+    while at < len(lines):
+        start, rows = at, [lines[at]]
+        at += 1
+        while rows[-1].rstrip().endswith("\\") and at < len(lines):
+            if lines[at].lstrip().startswith("#"):
+                rows.append("\\")
+            else:
+                rows.append(lines[at])
+            at += 1
+        if rows[0].lstrip().startswith("#"):
+            continue
+        match = _INSTRUCTION.fullmatch("\n".join(rows))
+        if match is None:
+            continue
+        name, rest = match[1].upper(), match[2]
+        if name == "FROM":
+            script = [""] * len(lines)
+            entry = command = None
+        elif name == "ENV":
+            script[start] = _assignments(rest, "export ")
+        elif name == "ARG":
+            script[start] = _assignments(rest, "")
+        elif name == "ENTRYPOINT":
+            entry = (start, *_command(rest, start + 1))
+        elif name == "CMD":
+            command = (start, *_command(rest, start + 1))
+    if entry is not None:
+        words = entry[1]
+        if entry[2] and command is not None:
+            words += " " + (command[1] if command[2] else shlex.join(["/bin/sh", "-c", command[1]]))
+        script[entry[0]] = words
+    elif command is not None:
+        script[command[0]] = command[1]
+    return "\n".join(script)
+
+
+def _command(text: str, line: int) -> tuple[str, bool]:
+    """A command as shell text, and whether it was given in words."""
+    if not text.lstrip().startswith("["):
+        return text, False
+    joined = re.sub(r"\\\n", " ", text)
+    try:
+        words = json.loads(joined)
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError
+    except (ValueError, RecursionError):
+        raise InputError(f"line {line}: {printable(text.strip())} is no JSON list of words") from None
+    return shlex.join(words), True
+
+
+def _assignments(text: str, before: str) -> str:
+    text = re.sub(r"\\\n", " ", text).strip()
+    old = _OLD_PAIR.fullmatch(text) if "=" not in text.split()[0] else None
+    pairs = [(old[1], json.dumps(old[2]))] if old else _PAIR.findall(text)
+    # `${X:-default}` counts in a value; the shell would run `$(...)` and split at blanks, Docker does not
+    return "; ".join(f"{before}{name}={_value(value)}" for name, value in pairs)
+
+
+def _value(value: str) -> str:
+    if value[:1] in ("'", '"'):
+        return value.replace("$(", "\\$(").replace("`", "\\`") if value[0] == '"' else value
+    return '"' + re.sub(r"\\(.)", r"\1", value).replace('"', '\\"').replace("`", "\\`").replace("$(", "\\$(") + '"'
