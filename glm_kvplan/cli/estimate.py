@@ -26,6 +26,8 @@ def estimate(
 
     No GPU is asked and no memory is measured: these are the bytes that shapes need.
 
+    Exit code 1: they do not fit beside the weights of the GPU named, or on the host.
+
     Example: kvplan estimate --tp-size 8 --dp-size 8 --enable-dp-attention --kv-cache-dtype fp8_e4m3
     --context 128k --concurrency 64
     """

@@ -13,8 +13,10 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 from glm_kvplan.engines.sglang.sizing.pool_map import pool_map
+from glm_kvplan.errors import InputError
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.said import Text, say
+from glm_kvplan.units import GIB
 from glm_kvplan.workload import HostGiven
 
 if TYPE_CHECKING:
@@ -77,7 +79,23 @@ class RequestShown(NamedTuple):
     row_bytes: int
 
 
+class FitShown(NamedTuple):
+    """The fullest rank's pools beside its weights, on the card that was named.
+
+    Bytes that the weights leave for pools are estimated to `error_bytes`; where the weights alone do not fit, `reason`
+    says so and nothing is left. `fits` is None where the estimate does not settle it.
+    """
+
+    fits: bool | None
+    left_bytes: int
+    error_bytes: int
+    weights_bytes: int | None
+    reason: str
+
+
 class EstimateAnswer(NamedTuple):
+    """`fit` is None where no GPU was named."""
+
     head: Head
     workload: Workload
     needed_sizes: PoolSizes
@@ -89,14 +107,15 @@ class EstimateAnswer(NamedTuple):
     fullest_stage: int
     request: RequestShown
     memory_map: MapShown
+    fit: FitShown | None
     host: "HostShown | None"
     decode_overrun: OverrunShown | None
     warnings: tuple[Text, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether the host pools fit, where there are any."""
-        return self.host is None or self.host.holds
+        """Whether the pools fit beside the weights of a named card, and the host pools, where there are any."""
+        return (self.fit is None or self.fit.fits is not False) and (self.host is None or self.host.holds)
 
     @property
     def fullest(self) -> StageShown:
@@ -122,6 +141,7 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
         fullest_stage=found.stages.index(rank),
         request=_request(plan, found, rank),
         memory_map=show_map(pool_map(plan, rank.rank, found.sizes, staging)),
+        fit=None if plan.gpu_assumed else _fit(plan, rank.attribution.allocated + staging),
         host=shown_host,
         decode_overrun=overrun,
         warnings=(
@@ -129,6 +149,27 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
             *overrun_warnings(overrun),
             *(hazard.message for hazard in (() if host is None else host.hazards)),
         ),
+    )
+
+
+def _fit(plan: Plan, taken: int) -> FitShown:
+    """Whether `taken` bytes of pools fit beside the weights."""
+    # weights are a table to read, which an answer without a card does without
+    from glm_kvplan.engines.sglang.sizing.server import Server
+    from glm_kvplan.memory.given import MemoryGiven
+
+    try:
+        budget = Server(plan, MemoryGiven()).budget
+    except InputError as error:
+        return FitShown(False, 0, 0, None, str(error))
+    left, error_bytes = int(budget.available_gib * GIB), int(budget.error_gib * GIB)
+    weights = budget.weights_gib
+    return FitShown(
+        fits=True if taken <= left - error_bytes else False if taken > left + error_bytes else None,
+        left_bytes=left,
+        error_bytes=error_bytes,
+        weights_bytes=None if weights is None else int((weights + (budget.draft_weights_gib or 0.0)) * GIB),
+        reason="",
     )
 
 

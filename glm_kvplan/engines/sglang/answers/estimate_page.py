@@ -1,9 +1,9 @@
 """The page of `kvplan estimate`: ledgers, one request's bill, what is allocated beside what is charged."""
 
-from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer, LedgerShown, StageShown
+from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer, FitShown, LedgerShown, StageShown
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
-from glm_kvplan.show.format import SHORT_UNIT, count, decimal, whole
+from glm_kvplan.show.format import SHORT_UNIT, count, decimal, gib, whole
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
 
@@ -16,6 +16,8 @@ def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
         lead.append(
             Line(say("the draft model's own cache is not known: every sum of bytes is at least this"), "careful")
         )
+    if answer.fit is not None:
+        lead.append(_fit(answer.fit, stage))
     if len(answer.stages) > 1:
         lead.append(
             Line(
@@ -38,6 +40,19 @@ def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     if explain:
         sections += [_explained(ledger) for ledger in stage.ledgers]
     return Page(answer.head.title, tuple(lead), tuple(sections), answer.warnings, answer.head.notes)
+
+
+def _fit(fit: FitShown, stage: StageShown) -> Line:
+    if fit.reason:
+        return Line(say("does not fit: {reason}", reason=fit.reason), "bad")
+    templates = {
+        True: "fits beside the weights: {left} are left for pools of {pools}",
+        None: "may fit beside the weights: {left} are left for pools of {pools}",
+        False: "does not fit beside the weights: {left} are left for pools of {pools}",
+    }
+    tones = {True: "good", None: "careful", False: "bad"}
+    left = f"~{gib(fit.left_bytes)} (+-{gib(fit.error_bytes)})"
+    return Line(say(templates[fit.fits], left=left, pools=gib(stage.allocated_bytes)), tones[fit.fits])
 
 
 def layer_span(layers: range) -> Said:

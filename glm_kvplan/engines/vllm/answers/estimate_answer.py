@@ -6,13 +6,15 @@ from typing import NamedTuple
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
-from glm_kvplan.engines.vllm.memory_before import available, total_gib
+from glm_kvplan.engines.vllm.memory_before import available
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.request_cost import FixedCost, RequestCost, fixed_cost, request_cost, token_bytes
+from glm_kvplan.engines.vllm.starting import memory_of
 from glm_kvplan.engines.vllm.workload_cost import Rest, WorkloadCost, workload_cost
+from glm_kvplan.errors import KvplanError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.format import count, gib, whole
 from glm_kvplan.show.said import Text, say
-from glm_kvplan.units import GIB
 from glm_kvplan.workload import HostGiven, Workload
 
 
@@ -78,8 +80,8 @@ class EstimateAnswer(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """What exit code 0 says: it is answered, whether it fits or not."""
-        return True
+        """It fits."""
+        return self.fits
 
 
 def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> EstimateAnswer:
@@ -149,6 +151,22 @@ def _given_blocks(plan: Plan) -> int | None:
     return None
 
 
+def _beside_weights(plan: Plan, cost: WorkloadCost) -> Iterator[Text]:
+    """Where the blocks are more than a named card has for them."""
+    try:
+        left, _ = memory_of(plan, MemoryGiven())
+    except KvplanError as error:
+        yield say("does not fit: {reason}", reason=str(error))
+        return
+    if cost.nbytes > left.high:
+        yield say(
+            "does not fit: the blocks take {size}, and vLLM has {low} to {high} beside the weights (estimated)",
+            size=gib(cost.nbytes),
+            low=gib(max(left.low, 0)),
+            high=gib(max(left.high, 0)),
+        )
+
+
 def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None) -> Iterator[Text]:
     """Where flags, or the card alone, are smaller than the workload."""
     deployment = plan.deployment
@@ -158,13 +176,8 @@ def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None) -> Iterator[T
             need=count(cost.blocks, "block"),
             size=whole(fixed),
         )
-    share = int(total_gib(plan.gpu) * deployment.gpu_memory_utilization * GIB)
-    if fixed is None and cost.nbytes > share:
-        yield say(
-            "does not fit: the blocks alone take {size}, and vLLM takes {share} of this card for everything",
-            size=gib(cost.nbytes),
-            share=gib(share),
-        )
+    if fixed is None and not plan.gpu_assumed:
+        yield from _beside_weights(plan, cost)
     if cost.requests > deployment.max_num_seqs:
         yield say(
             "does not fit: {requests} on an engine, and --max-num-seqs lets {most} run at once",
