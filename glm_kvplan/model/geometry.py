@@ -42,6 +42,10 @@ class Geometry:
     max_position_embeddings: int
     vision: VisionGeometry | None
 
+    def __hash__(self) -> int:
+        """Of what tells checkpoints apart: much is kept by geometry, and layer ids take long to hash."""
+        return hash((self.num_hidden_layers, self.kv_lora_rank, self.linear_num_heads, self.index_kpool))
+
     @property
     def latent_width(self) -> int:
         """Elements of one MLA latent row: the compressed K/V and the RoPE part (0 wide in this model)."""

@@ -21,7 +21,7 @@ BUNDLED_REVISION = "04c4e9e95c5da8862dced7e5056455116f83a7e0"
 BUNDLED_ORIGIN = f"bundled copy of {BUNDLED_ID}, revision {BUNDLED_REVISION}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """One checkpoint: its geometry, the whole config.json it was read from, and where that came from."""
 

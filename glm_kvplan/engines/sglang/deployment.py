@@ -9,6 +9,7 @@ from glm_kvplan.engines.flag import Choice, Flag
 from glm_kvplan.engines.sglang.flags import FLAG, TABLE
 from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
 from glm_kvplan.engines.sglang.resolve.arguments import KvLayout as KvLayout
+from glm_kvplan.kept import kept
 
 # What sizes and weights follow from: the rest only decides these, or what the engine refuses.
 SIZING: tuple[str, ...] = tuple(row.name for row in TABLE if row.moves and not row.becomes and not row.unplanned)
@@ -57,7 +58,8 @@ class Deployment(Arguments):
         for name in values:
             self.__dict__[name]
         made = Deployment.__new__(Deployment)
-        object.__setattr__(made, "__dict__", {**self.__dict__, **values})
+        resolved = {name: value for name, value in self.__dict__.items() if name not in _KEPT}
+        object.__setattr__(made, "__dict__", {**resolved, **values})
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -110,7 +112,7 @@ class Deployment(Arguments):
         text = reason.text.format(a=self, gpu=site and site.gpu, profile=site and site.profile)
         return Choice(name, value, given, text, reason.source)
 
-    @property
+    @kept
     def attn_tp_size(self) -> int:
         """How many ranks share one request's attention: tp / attention DP / CP (runtime_context.py:73-76 at 0.5.23)."""
         return self.tp_size // self.attn_dp_size // self.attn_cp_size
@@ -125,16 +127,16 @@ class Deployment(Arguments):
         """FP8 rows carry their scales behind them."""
         return self.kv_layout in ("fp8_scaled", "fp8_padded")
 
-    @property
+    @kept
     def speculative(self) -> bool:
         return self.speculative_algorithm is not None
 
-    @property
+    @kept
     def eagle(self) -> bool:
         """The draft is the checkpoint's own MTP layer, with pools of the target's layout (NEXTN resolves to EAGLE)."""
         return self.speculative and self.speculative_draft_model_path is None and not self.block_draft
 
-    @property
+    @kept
     def block_draft(self) -> bool:
         """The draft is a model of its own that drafts a block at once, priced by its own heads."""
         return self.speculative_algorithm in ("DFLASH", "DSPARK")
@@ -144,7 +146,7 @@ class Deployment(Arguments):
         """The draft is a model of its own that nothing is known of: tokens are an upper bound."""
         return self.speculative and not self.eagle and self.draft_model is None
 
-    @property
+    @kept
     def extra_buffer(self) -> bool:
         """The radix cache keeps ping-pong tracking slots (arg_groups/model_override_base.py:260-265 at 0.5.23)."""
         return not self.disable_radix_cache and self.mamba_radix_cache_strategy in (
@@ -162,7 +164,7 @@ class Deployment(Arguments):
             return 0
         return 2 if self.mamba_radix_cache_strategy == "extra_buffer" and not self.disable_overlap_schedule else 1
 
-    @property
+    @kept
     def slots_per_request(self) -> int:
         """State slots the engine reserves for a running request: 5, 4, 3 or 1.
 
@@ -174,7 +176,7 @@ class Deployment(Arguments):
             return (2 if self.skip_decode_lock else 3) + self.tracking_slots
         return 3  # no_buffer: base 3, or base 2 and one more with SGLANG_OPT_MAMBA_SKIP_DECODE_LOCK
 
-    @property
+    @kept
     def decode_reserve(self) -> int:
         """Tokens a running request is given ahead of its context (mem_cache/allocation_sizing.py:45-70 at 0.5.23).
 
@@ -186,7 +188,7 @@ class Deployment(Arguments):
         steps = (self.speculative_num_steps or 0) * (self.speculative_eagle_topk or 1)
         return 2 * max(steps, self.max_draft_tokens or 0)
 
-    @property
+    @kept
     def request_table_extra(self) -> int:
         """Columns of the request table beyond the context length (mem_cache/allocation_sizing.py:96-117 at 0.5.23)."""
         extra = 4 + (self.max_draft_tokens or 0)
@@ -199,6 +201,7 @@ class Deployment(Arguments):
         return max(least, requests // self.attn_dp_size)
 
 
+_KEPT = frozenset(name for name, value in vars(Deployment).items() if isinstance(value, kept))
 _NEUTRAL: Mapping[str, Any] = {
     **DEFAULTS,
     **{"given": {}, "because": {}, "warnings": (), "site": None},

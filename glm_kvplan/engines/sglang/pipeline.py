@@ -1,5 +1,7 @@
 """How layers are spread over pipeline stages."""
 
+from functools import lru_cache
+
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
@@ -10,6 +12,7 @@ def stages_of(geometry: Geometry, deployment: Deployment) -> tuple[range, ...]:
     return pipeline_stages(geometry.num_hidden_layers, deployment.pp_size, deployment.pipeline_partition)
 
 
+@lru_cache(maxsize=256)
 def pipeline_stages(num_layers: int, pp_size: int, partition: tuple[int, ...] | None = None) -> tuple[range, ...]:
     """The layer range of each stage: an even split whose remainder goes to the last stages, or the user's own.
 

@@ -1,7 +1,9 @@
 """A deployment of SGLang, resolved: what the components, the sizing and every answer ask about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Choice
@@ -10,7 +12,7 @@ from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
-from glm_kvplan.model.loader import BUNDLED_ORIGIN
+from glm_kvplan.model.loader import BUNDLED_ORIGIN, Model
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.expectations import Expectations, Held
@@ -100,18 +102,15 @@ class Plan(Given):
 
 def resolved(given: Given) -> Plan:
     """Fill in every default. Raises InputError for flags that cannot be meant, RefusedError for a refused start."""
-    stand_in = given.model.origin == BUNDLED_ORIGIN and given.served is not None
-    config = None if stand_in else given.model.config
     deployment = resolve(
         {**given.checked, **given.flags} if given.checked else given.flags,
         geometry=given.model.geometry,
         profile=given.profile,
         gpu=given.gpu,
         environment=given.environment,
-        quantization=quantization_method(config),
+        quantization=_method(given.model, given.served),
         draft=_draft(given),
     )
-    stored = weight_format(given.flags, config, given.served or given.model.name)
     return Plan(
         given.model,
         given.profile,
@@ -124,8 +123,24 @@ def resolved(given: Given) -> Plan:
         given.checked,
         given.container,
         deployment=deployment,
-        weight_format=stored,
+        weight_format=_stored(given.model, given.served, given.flags.get("quantization")),
     )
+
+
+def _config(model: Model, served: str | None) -> Mapping[str, Any] | None:
+    """The config.json of what is served; None where the bundled copy stands in for it."""
+    return None if model.origin == BUNDLED_ORIGIN and served is not None else model.config
+
+
+# The same for every plan of a checkpoint, and long to read off a config: kept by model.
+@lru_cache(maxsize=64)
+def _method(model: Model, served: str | None) -> str | None:
+    return quantization_method(_config(model, served))
+
+
+@lru_cache(maxsize=64)
+def _stored(model: Model, served: str | None, quantization: object) -> WeightFormat:
+    return weight_format({"quantization": quantization}, _config(model, served), served or model.name)
 
 
 def _draft(given: Given) -> DraftModel | str | None:

@@ -11,7 +11,7 @@ from glm_kvplan.cli.workload_options import read_workload
 from glm_kvplan.engines.planner import Plan, plan
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
-from glm_kvplan.engines.sglang.rank import Rank
+from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
 from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.failures import refusal
@@ -156,7 +156,7 @@ def test_the_rank_that_speaks_for_all_is_the_one_that_fails_or_holds_least() -> 
 def test_the_users_own_partition_counts_everywhere() -> None:
     """The first stage of 4 layers holds one full-attention layer and 3 KDA layers, the last 10 and 31."""
     own = Deployment(pp_size=2, pipeline_partition=(4, 41), disable_overlap_schedule=True)
-    first, last = stage_costs(one_rank(own, PROFILE))
+    first, last = stage_costs(ranks(one_rank(own, PROFILE)))
     assert (first.cell_bytes, last.cell_bytes) == (1156, 10 * 1156)
     layer = 147_456 + 4_194_304
     assert first.slot_bytes == last.slot_bytes == 31 * layer
@@ -177,7 +177,7 @@ def test_the_draft_costs_a_stage_with_a_single_layer_as_much() -> None:
     )
     for drafts in (1, 2, 3):
         geometry = replace(GEOMETRY, num_nextn_predict_layers=drafts)
-        one, *_, two = stage_costs(one_rank(eagle, PROFILE, geometry))
+        one, *_, two = stage_costs(ranks(one_rank(eagle, PROFILE, geometry)))
         assert (one.target_bytes, two.target_bytes) == (1156, 2 * 1156)
         assert one.draft_bytes == two.draft_bytes == drafts * 1156
 
@@ -203,12 +203,12 @@ def test_rings_are_charged_by_the_largest_stage() -> None:
     }
     assert costs(one_rank(Deployment(**replay), PROFILE)).ring_bytes == 53_616_640
     staged = Deployment(pp_size=2, pipeline_partition=(4, 41), disable_overlap_schedule=True, **replay)
-    assert [rank.ring_bytes for rank in stage_costs(one_rank(staged, PROFILE))] == [53_616_640 * 31 // 34] * 2
+    assert [rank.ring_bytes for rank in stage_costs(ranks(one_rank(staged, PROFILE)))] == [53_616_640 * 31 // 34] * 2
 
 
 def test_two_stages_one_of_them_without_tokens() -> None:
     staged = Deployment(pp_size=2, pipeline_partition=(3, 42), disable_overlap_schedule=True)
-    empty, full = stage_costs(one_rank(staged, PROFILE))
+    empty, full = stage_costs(ranks(one_rank(staged, PROFILE)))
     assert (empty.cell_bytes, empty.no_cell_tokens) == (0, (1 << 63) - 1)
     assert full.cell_bytes == 11 * 1156
 

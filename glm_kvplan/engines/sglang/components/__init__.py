@@ -49,10 +49,7 @@ _ONE = PoolSizes(0, 0, 1)
 
 def allocated_bytes(rank: Rank, sizes: PoolSizes) -> int:
     """Bytes of the `tensor_specs` that lie on the device."""
-    total = 0
-    for component in COMPONENTS:
-        total += device_bytes(component.tensors(rank, sizes))
-    return total
+    return sum([device_bytes(component.tensors(rank, sizes)) for component in COMPONENTS])
 
 
 def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:

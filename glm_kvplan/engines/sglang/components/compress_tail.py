@@ -43,7 +43,7 @@ def _rows(rank: Rank, sizes: PoolSizes) -> int:
 
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
     """The target's tails; the draft layer's own are a part of `difference`."""
-    geometry, layers = rank.geometry, rank.geometry.index_in(rank.stage)
+    geometry, layers = rank.geometry, rank.index_layers
     drafts = pool_units.draft_tokens(rank.deployment)
     terms = (
         ("index_layers", _layers(geometry, layers)),
@@ -71,17 +71,17 @@ def tensors(rank: Rank, sizes: PoolSizes) -> Iterator[TensorSpec]:
     # One row more than the request table has: the indexer's sentinel for an invalid request.
     width = geometry.index_kpool + pool_units.draft_tokens(deployment)
     shape = (pool_units.request_rows(deployment, sizes) + 1, width, geometry.index_head_dim)
-    for prefix, pool, layers in (
-        ("", NAME, geometry.index_in(rank.stage)),
-        ("draft.", DRAFT, pool_units.draft_layers(rank)),
-    ):
+    layers, drafts = rank.index_layers, pool_units.draft_layers(rank)
+    for name in _BUFFERS:
+        yield TensorSpec(name, NAME, layers, "bfloat16", shape, "device", False, _SOURCE, NAME)
+    if drafts:
         for name in _BUFFERS:
-            yield TensorSpec(prefix + name, pool, layers, "bfloat16", shape, "device", False, _SOURCE, NAME)
+            yield TensorSpec("draft." + name, DRAFT, drafts, "bfloat16", shape, "device", False, _SOURCE, NAME)
 
 
 def locations(rank: Rank) -> Iterator[Location]:
     drafts = rank.deployment.eagle
-    layers = rank.geometry.index_in(rank.stage) + pool_units.draft_layers(rank)
+    layers = rank.index_layers + pool_units.draft_layers(rank)
     yield Location(
         NAME,
         "Compress tails",

@@ -52,7 +52,7 @@ def layers_charge(rank: Rank, layers: int) -> int:
 
     Source: model_executor/pool_configurator.py:297-332 at 0.5.23.
     """
-    full = rank.geometry.layers_in(rank.stage)[0]
+    full = rank.full_layers
     if not (full and layers):
         return 0
     return int(latent_kv.charge(rank) * layers / full) + layers * index_keys.reserved_bytes(rank.geometry, rank.profile)

@@ -17,14 +17,12 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
     yield Part("free lists", (slots + pages) * ENTRY_BYTES, "the allocators' own lists")
 
 
-def tensors(rank: Rank, sizes: PoolSizes) -> Iterator[TensorSpec]:
-    for name, entries, source in zip(
-        ("mamba_allocator.free_slots", "token_allocator.free_pages"),
-        _entries(rank, sizes),
-        ("mem_cache/memory_pool.py:1459-1462 at 0.5.23", "mem_cache/allocator/paged.py:395-398 at 0.5.23"),
-        strict=True,
-    ):
-        yield TensorSpec(name, "allocator", 1, "int64", (entries,), "device", False, source, NAME)
+def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
+    slots, pages = _entries(rank, sizes)
+    return (
+        TensorSpec("mamba_allocator.free_slots", "allocator", 1, "int64", (slots,), "device", False, _SLOTS, NAME),
+        TensorSpec("token_allocator.free_pages", "allocator", 1, "int64", (pages,), "device", False, _PAGES, NAME),
+    )
 
 
 def _entries(rank: Rank, sizes: PoolSizes) -> tuple[int, int]:
@@ -34,6 +32,8 @@ def _entries(rank: Rank, sizes: PoolSizes) -> tuple[int, int]:
 
 
 NAME = "free_lists"
+_SLOTS = "mem_cache/memory_pool.py:1459-1462 at 0.5.23"
+_PAGES = "mem_cache/allocator/paged.py:395-398 at 0.5.23"
 
 COMPONENT = Component(
     name=NAME,

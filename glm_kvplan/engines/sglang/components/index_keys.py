@@ -60,12 +60,12 @@ def page_bytes(geometry: Geometry, profile: EngineProfile, page_size: int) -> in
 
 def charge(rank: Rank) -> int:
     """Bytes the sizer charges for a token: its share of a key in the rank's layers that own an index."""
-    return rank.geometry.layers_in(rank.stage)[1] * reserved_bytes(rank.geometry, rank.profile)
+    return rank.index_layers * reserved_bytes(rank.geometry, rank.profile)
 
 
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
     geometry = rank.geometry
-    layers = geometry.index_in(rank.stage)
+    layers = rank.index_layers
     terms = (
         ("index_layers", layers),
         ("index_head_dim", geometry.index_head_dim),
@@ -85,7 +85,7 @@ def rounding(rank: Rank, sizes: PoolSizes) -> int:
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
     yield Part("padding page", rank.deployment.page_size * charge(rank), PADDING_REASON, PADDING)
-    layers = rank.geometry.index_in(rank.stage)
+    layers = rank.index_layers
     yield Part("index rounding", layers * rounding(rank, sizes), ROUNDING_REASON)
 
 
@@ -109,7 +109,7 @@ def buffer_shape(rank: Rank, sizes: PoolSizes) -> tuple[int, ...]:
 
 
 def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
-    layers, shape = rank.geometry.index_in(rank.stage), buffer_shape(rank, sizes)
+    layers, shape = rank.index_layers, buffer_shape(rank, sizes)
     return (TensorSpec("index_k_buffer", NAME, layers, "uint8", shape, "device", True, BUFFER_SOURCE, NAME),)
 
 

@@ -91,7 +91,7 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
 
 def slot_difference(rank: Rank, sizes: PoolSizes, layer: int, paid: int) -> Iterator[Part]:
     """The parts of what lies in the slots' layers: `layer` bytes each, `paid` for a slot."""
-    layers, linear = pool_units.state_layers(rank), rank.geometry.linear_attention_in(rank.stage)
+    layers, linear = pool_units.state_layers(rank), rank.linear_layers
     slots = sizes.state_slots + 1
     raised = pool_units.effective_state_slots(rank.deployment, sizes) - sizes.state_slots
     yield Part("draft layer states", (layers - linear) * slots * layer, "a slab for the draft layer, never used", SLAB)
@@ -141,7 +141,7 @@ def locations(rank: Rank) -> Iterator[Location]:
         off or "one slot a checkpoint; a hit loads exactly one",
         "mem_cache/pool_host/mamba.py:75-174 at 0.5.23",
         "state slot",
-        rank.geometry.linear_attention_in(rank.stage) * layer_bytes(rank),
+        rank.linear_layers * layer_bytes(rank),
         NAME,
     )
 

@@ -57,13 +57,13 @@ def row_bytes(geometry: Geometry, layout: KvLayout, profile: EngineProfile) -> i
 
 def charge(rank: Rank) -> int:
     """Bytes the sizer charges for a token: its rows in the rank's full-attention layers."""
-    return rank.geometry.layers_in(rank.stage)[0] * row_bytes(rank.geometry, rank.deployment.kv_layout, rank.profile)
+    return rank.full_layers * row_bytes(rank.geometry, rank.deployment.kv_layout, rank.profile)
 
 
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
     """The rows of the pool's tokens; a profile may fix the scaled row's width, and the formula then says so."""
     geometry, layout = rank.geometry, rank.deployment.kv_layout
-    layers, price = geometry.full_attention_in(rank.stage), charge(rank)
+    layers, price = rank.full_layers, charge(rank)
     terms: tuple[tuple[str, int], ...] = (
         ("full_attention_layers", layers),
         ("kv_lora_rank", geometry.kv_lora_rank),
@@ -107,7 +107,7 @@ def buffer_shape(rank: Rank, sizes: PoolSizes) -> tuple[str, tuple[int, ...]]:
 
 
 def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
-    layers, (dtype, shape) = rank.geometry.full_attention_in(rank.stage), buffer_shape(rank, sizes)
+    layers, (dtype, shape) = rank.full_layers, buffer_shape(rank, sizes)
     return (TensorSpec("kv_buffer", NAME, layers, dtype, shape, "device", True, BUFFER_SOURCE, NAME),)
 
 

@@ -14,7 +14,7 @@ POINTER_BYTES = 8
 
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
-    layers = rank.geometry.full_attention_in(rank.stage) + pool_units.draft_layers(rank)
+    layers = rank.full_layers + pool_units.draft_layers(rank)
     yield Part("pointer tables", layers * POINTER_BYTES, "one address a layer")
     own = _own_layers(rank) * draft_model.POINTERS * POINTER_BYTES
     yield Part("pointer tables", own, "addresses and strides of every K and V buffer")
@@ -27,7 +27,7 @@ def _own_layers(rank: Rank) -> int:
 
 
 def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
-    layers, drafts = rank.geometry.full_attention_in(rank.stage), pool_units.draft_layers(rank)
+    layers, drafts = rank.full_layers, pool_units.draft_layers(rank)
     own = (_own_layers(rank),)
     return (
         TensorSpec("data_ptrs", "latent_kv", 1, "uint64", (layers,), "device", False, BUFFER_SOURCE, NAME),

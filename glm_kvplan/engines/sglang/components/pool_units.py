@@ -27,7 +27,8 @@ def request_rows(deployment: Deployment, sizes: PoolSizes) -> int:
 
     Source: mem_cache/memory_pool.py:388-411, disaggregation/decode.py:275-359 at 0.5.23.
     """
-    return sizes.running_requests + prealloc_requests(deployment) + 1
+    requests = sizes.running_requests + 1
+    return requests + prealloc_requests(deployment) if decode_pool(deployment) else requests
 
 
 def ping_pong_slots(deployment: Deployment) -> int:
@@ -66,7 +67,7 @@ def state_layers(rank: Rank) -> int:
     Source: mem_cache/kv_cache_configurator.py:1019-1029 at 0.5.21 (every stage gets the draft layer),
     :1603-1610 at 0.5.23.
     """
-    layers = rank.geometry.linear_attention_in(rank.stage)
+    layers = rank.linear_layers
     if rank.profile.draft_layer_in_state_pool and draft_tokens(rank.deployment):
         layers += rank.geometry.num_nextn_predict_layers
     return layers

@@ -92,7 +92,7 @@ def locations(rank: Rank) -> Iterator[Location]:
             "the last steps of a running request, in its slot; a host copy of a slot holds the state alone",
             _SOURCE,
             "state slot",
-            rank.geometry.linear_attention_in(rank.stage) * layer_bytes(rank),
+            rank.linear_layers * layer_bytes(rank),
             NAME,
         )
 

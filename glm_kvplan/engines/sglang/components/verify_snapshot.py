@@ -54,7 +54,7 @@ def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
 
 
 def _slot_bytes(rank: Rank) -> int:
-    return rank.geometry.linear_attention_in(rank.stage) * kda_state.layer_bytes(rank)
+    return rank.linear_layers * kda_state.layer_bytes(rank)
 
 
 def _window_bytes(rank: Rank) -> int:
@@ -67,7 +67,7 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
     deployment = rank.deployment
     drafts, most = charged_drafts(rank), pool_units.draft_tokens(deployment)
     slot, paid = kda_state.charge(rank), pool_units.charged_units("request row", rank, sizes)
-    layers, linear = pool_units.state_layers(rank), rank.geometry.linear_attention_in(rank.stage)
+    layers, linear = pool_units.state_layers(rank), rank.linear_layers
     if not pool_units.snapshots_allocated(deployment):
         reason = "a prefill server pays for verify snapshots that it never allocates"
         yield Part("absent snapshots", -paid * drafts * slot, reason)

@@ -95,6 +95,8 @@ def resolve(
 
 
 def _known_to_release(a: Arguments, site: Site) -> None:
-    for name in missing_in(site.profile.base_release):
-        if name in a.given:
-            raise RefusedError(f"{FLAG[name].option} does not exist in {site.profile.release}; leave it out")
+    missing = missing_in(site.profile.base_release)
+    if a.given.keys().isdisjoint(missing):
+        return
+    name = next(name for name in missing if name in a.given)
+    raise RefusedError(f"{FLAG[name].option} does not exist in {site.profile.release}; leave it out")

@@ -1,5 +1,6 @@
 """What the solver needs of a deployment, as plain numbers: prices of a token and a slot, and flags per worker."""
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.components import index_keys, kda_state, verify_snapshot
 from glm_kvplan.engines.sglang.components.pool_units import requests_asked
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.rank import Rank, Resolved, ranks
+from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import LARGEST_COUNT
@@ -44,11 +45,13 @@ class Costs(NamedTuple):
         return self.cell_bytes - self.target_bytes
 
 
-def stage_costs(of: Resolved) -> list[Costs]:
-    """The costs of every pipeline stage. Stages with as many layers of each kind share theirs: most do."""
+def stage_costs(stages: Sequence[Rank]) -> list[Costs]:
+    """The costs of every pipeline stage's rank. Stages with as many layers of each kind share theirs: most do."""
+    if len(stages) == 1:
+        return [costs(stages[0])]
     known: dict[tuple[int, int, int], Costs] = {}
     found = []
-    for rank in ranks(of):
+    for rank in stages:
         layers = rank.geometry.layers_in(rank.stage)
         if layers not in known:
             known[layers] = costs(rank)

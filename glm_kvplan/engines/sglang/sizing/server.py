@@ -5,7 +5,7 @@ other flags: everything is resolved anew and sized again.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from glm_kvplan.bisection import least
@@ -20,6 +20,7 @@ from glm_kvplan.engines.sglang.sizing.solver import Solution, size_stages, tight
 from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
 from glm_kvplan.engines.sglang.weight_placement import after_load, placement
 from glm_kvplan.errors import KvplanError
+from glm_kvplan.kept import kept
 from glm_kvplan.memory.budget import DRAFT, MemoryBudget, MemoryPart, memory_budget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import Gpu
@@ -51,17 +52,17 @@ class Server:
     def deployment(self) -> Deployment:
         return self.plan.deployment
 
-    @cached_property
+    @kept
     def placement(self) -> Placement:
         plan = self.plan
         return placement(plan.geometry, plan.deployment, plan.gpu)
 
-    @cached_property
+    @kept
     def memory_moved(self) -> bool:
         """Memory was read, and not on these weights: it is estimated here."""
         return self.given.of_weights and self.read_on not in (None, self.placement)
 
-    @cached_property
+    @kept
     def _memory(self) -> tuple[MemoryBudget, WeightEstimate | None]:
         plan, given = self.plan, self.given
         if self.memory_moved and self.read_on is not None:
@@ -70,9 +71,9 @@ class Server:
         checkpoint, after = given.checkpoint or plan.weight_format.format, after_load(plan.deployment)
         budget, weights = _memory(plan.geometry, self.placement, gpu, checkpoint, given, after)
         uncounted = _uncounted(plan.deployment, self.placement, budget)
-        return budget._replace(upper_bound=bool(uncounted), uncounted=uncounted), weights
+        return (budget._replace(upper_bound=True, uncounted=uncounted) if uncounted else budget), weights
 
-    @property
+    @kept
     def budget(self) -> MemoryBudget:
         """Free memory before and after the load. Raises InputError where neither readings nor estimates say enough."""
         budget = self._memory[0]
@@ -83,11 +84,11 @@ class Server:
         """The estimate behind the budget; None where the weights were given or read."""
         return self._memory[1]
 
-    @cached_property
+    @kept
     def ranks(self) -> tuple[Rank, ...]:
         return ranks(self.plan)
 
-    @cached_property
+    @kept
     def solutions(self) -> tuple[Solution, ...]:
         """What the engine sizes on each pipeline stage; a refusal by memory is in `failure`.
 
@@ -95,9 +96,9 @@ class Server:
         """
         return self._sized(self.budget.available_gib)
 
-    @cached_property
+    @kept
     def _costs(self) -> list[Costs]:
-        return stage_costs(self.plan)
+        return stage_costs(self.ranks)
 
     def _sized(self, available_gib: float) -> tuple[Solution, ...]:
         return size_stages(self._costs, self.budget.pre_gib, available_gib)
@@ -105,7 +106,10 @@ class Server:
     @property
     def failed(self) -> Solution | None:
         """The solution of the first stage that leaves the engine without pools; None where it starts."""
-        return next((solution for solution in self.solutions if solution.failure is not None), None)
+        for solution in self.solutions:
+            if solution.failure is not None:
+                return solution
+        return None
 
     @property
     def starts(self) -> bool:
@@ -141,7 +145,7 @@ class Server:
         missing = self.missing_gib
         return refusal(self.failed, 0 if missing is None else int(missing * GIB))
 
-    @cached_property
+    @kept
     def host_plans(self) -> "tuple[HostPlan, ...]":
         """HiCache's pools of each stage's rank, whatever the host has; empty where it is off.
 
@@ -153,16 +157,15 @@ class Server:
 
         return stage_plans(self.ranks, self.sizes)
 
-    @cached_property
+    @kept
     def taken(self) -> tuple[int, ...]:
         """Bytes of each stage's pools on the device, charged or not, and of HiCache's buffers there."""
         staging = [plan.staging_bytes for plan in self.host_plans] or [0] * len(self.ranks)
         return tuple(
-            allocated_bytes(rank, solution.sizes) + staged
-            for rank, solution, staged in zip(self.ranks, self.solutions, staging, strict=True)
+            [allocated_bytes(rank, self.sizes) + staged for rank, staged in zip(self.ranks, staging, strict=True)]
         )
 
-    @cached_property
+    @kept
     def stage(self) -> int:
         """The pipeline stage with the least memory left."""
         return 0 if len(self.ranks) == 1 else self.taken.index(max(self.taken))
@@ -209,7 +212,7 @@ class Server:
             return None
         return other
 
-    @cached_property
+    @kept
     def typed_fraction(self) -> float:
         """The mem_fraction_static to type for the present one: some kernels take their workspace off what is typed."""
         given, now = self.plan.flags.get("mem_fraction_static"), self.deployment.mem_fraction_static

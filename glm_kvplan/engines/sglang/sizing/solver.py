@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.rank import Rank, Resolved
+from glm_kvplan.engines.sglang.rank import Rank, Resolved, ranks
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
 from glm_kvplan.errors import InputError
@@ -166,7 +166,7 @@ def tightest(solutions: Sequence[Solution]) -> Solution:
 
 def attempt_stages(of: Resolved, pre_gib: float, available_gib: float) -> tuple[Solution, ...]:
     """Each pipeline stage's solution, all with the least token pool; refusals are told by `failure`."""
-    return size_stages(stage_costs(of), pre_gib, available_gib)
+    return size_stages(stage_costs(ranks(of)), pre_gib, available_gib)
 
 
 def size_stages(priced: Sequence[Costs], pre_gib: float, available_gib: float) -> tuple[Solution, ...]:

@@ -54,7 +54,7 @@ class Transients(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return sum(item.nbytes for item in self.items)
+        return sum([item.nbytes for item in self.items])
 
     @property
     def unsure_bytes(self) -> int:

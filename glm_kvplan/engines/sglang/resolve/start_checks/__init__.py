@@ -1,16 +1,34 @@
 """The engine's start-up checks that no memory rule makes: a server that fails one does not start."""
 
-from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
+from functools import lru_cache
+from operator import itemgetter
+
+from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
 from glm_kvplan.engines.sglang.resolve.start_checks import adapters, experts, kernels, scheduling, serving
-from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch, asked_only, refuse
+from glm_kvplan.engines.sglang.resolve.start_checks.check import ENVIRONMENT, Check, Launch, asked_only, refuse
 
 CHECKS: tuple[Check, ...] = (*scheduling.CHECKS, *kernels.CHECKS, *experts.CHECKS, *adapters.CHECKS, *serving.CHECKS)
-# Most checks cannot refuse while the start flags they ask first are not given: a launch without those skips them.
+# Most checks cannot refuse while what they ask first is as the engine has it: a launch skips those.
 _ASKED = tuple(asked_only(check) for check in CHECKS)
-_ALWAYS = tuple(check for check, asked in zip(CHECKS, _ASKED, strict=True) if not asked)
-_SKIPPED_WITHOUT: frozenset[str] = frozenset().union(*_ASKED)
+_ASKED_BY_ANY: frozenset[str] = frozenset().union(*_ASKED)
+_DECIDED = tuple(sorted(_ASKED_BY_ANY & DEFAULTS.keys()))
+_decided = itemgetter(*_DECIDED)
+_GIVEN = _ASKED_BY_ANY.difference(DEFAULTS)
 
 
 def start_checks(a: Arguments, site: Site) -> None:
     """Refuse what the engine would refuse of the resolved launch. Raises RefusedError."""
-    refuse(_ALWAYS if _SKIPPED_WITHOUT.isdisjoint(a.given) else CHECKS, Launch(a, site))
+    refuse(due(a, site), Launch(a, site))
+
+
+def due(a: Arguments, site: Site) -> tuple[Check, ...]:
+    """The checks that may refuse this launch, in their order."""
+    return _due(_decided(a.__dict__), _GIVEN.intersection(a.given), bool(site.environment))
+
+
+@lru_cache(maxsize=256)
+def _due(decided: tuple[object, ...], given: frozenset[str], environment: bool) -> tuple[Check, ...]:
+    turned = {name for name, value in zip(_DECIDED, decided, strict=True) if value != DEFAULTS[name]} | given
+    if environment:
+        turned.add(ENVIRONMENT)
+    return tuple(check for check, asked in zip(CHECKS, _ASKED, strict=True) if not asked or asked & turned)

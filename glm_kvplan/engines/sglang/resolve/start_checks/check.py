@@ -1,12 +1,14 @@
 """One start-up check of the engine that no memory rule makes: when it refuses, and why."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 from glm_kvplan.engines.sglang.environment import switched_on
 from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
 from glm_kvplan.engines.sglang.start_flags import START_FLAG
 from glm_kvplan.errors import RefusedError
+
+ENVIRONMENT = "environment"  # beside the names of flags
 
 
 class Launch:
@@ -84,37 +86,52 @@ class Check(NamedTuple):
 
 def refuse(checks: Iterable[Check], launch: Launch) -> None:
     """Raise RefusedError for the first check that the release makes and the launch fails."""
-    absent = launch.site.profile.absent_checks.split()
     for check in checks:
-        if check.refuses(launch) and check.name not in absent:
+        if check.refuses(launch) and check.name not in launch.site.profile.absent_checks.split():
             raise RefusedError(check.reason.format(a=launch), check.source)
 
 
-class _NotAStartFlag(Exception):
+class _NoFlag(Exception):
     pass
 
 
-class _NothingGiven:
-    """A launch of which no start flag is given and nothing else is known."""
+class _NothingTurned:
+    """A launch whose flags are all as the engine has them while no rule has run, in an environment that is empty.
+    Nothing else is known of it, nor of its site, which it is itself.
+    """
 
     def __init__(self) -> None:
         self.asked: set[str] = set()
 
+    @property
+    def site(self) -> "_NothingTurned":
+        return self
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        self.asked.add(ENVIRONMENT)
+        return {}
+
     def __getattr__(self, name: str) -> Any:
-        if name not in START_FLAG or name in DEFAULTS:
-            raise _NotAStartFlag
+        if name in DEFAULTS:
+            value = DEFAULTS[name]
+        elif name in START_FLAG:
+            value = START_FLAG[name].default
+        else:
+            raise _NoFlag
         self.asked.add(name)
-        return START_FLAG[name].default
+        return value
 
 
 def asked_only(check: Check) -> frozenset[str]:
-    """The start flags without which the check never refuses; empty where it may refuse whatever is given.
+    """The flags (or ENVIRONMENT) of which one must be turned for the check to refuse; empty where it may refuse
+    whatever they are.
 
-    It is tried with no start flag given: where it says no before it asks for anything else, it always will.
+    It is tried with none turned: where it says no before it asks for anything else, it always will.
     """
-    launch = _NothingGiven()
+    launch = _NothingTurned()
     try:
         refuses = check.refuses(cast(Launch, launch))
-    except _NotAStartFlag:
+    except _NoFlag:
         return frozenset()
     return frozenset() if refuses else frozenset(launch.asked)
