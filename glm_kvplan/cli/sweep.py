@@ -128,7 +128,9 @@ def sweep(
     Example: kvplan sweep --gpu b200 --tp-size 4 --over mem_fraction_static=0.70..0.90:0.05 --over engine=0.5.21,0.5.23
     """
     given, memory = given_of(ctx), MEMORY.of(ctx)
-    form = _format("json" if json and form is None else form, output)
+    if json and form is not None and form != "json":
+        raise InputError(f"--json and --format {form[:40]}: give one of them")
+    form = _format("json" if json else form, output)
     axes = [read_axis(text, given.profile.engine) for text in over or []]
     if pareto is not None:
         _check_frontier(pareto, concurrency, [axis.name for axis in axes], (sort, best))

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import IO, Any, NamedTuple
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.show.printable import cell
+from glm_kvplan.show.printable import cell, visible
 
 GROUP = 50_000  # rows of Parquet written at once
 Rows = Iterable[tuple[Any, ...]]
@@ -22,7 +22,7 @@ class Field(NamedTuple):
 
 def write_csv(fields: Sequence[Field], rows: Rows, stream: IO[str]) -> None:
     """Write a header and the rows, a missing value empty. Reading gives the same: floats are written in full, flags are
-    true and false. Text that a spreadsheet would run is quoted.
+    true and false. Text is on one line, and quoted where a spreadsheet would run it.
     """
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(field.name for field in fields)
@@ -36,7 +36,7 @@ def _spelled(fields: Sequence[Field], rows: Rows) -> Iterator[Sequence[Any]]:
         words = list(row)
         for at in texts:
             if words[at]:
-                words[at] = cell(words[at])
+                words[at] = cell(visible(words[at]))
         for at in flags:
             if words[at] is not None:
                 words[at] = str(words[at]).lower()

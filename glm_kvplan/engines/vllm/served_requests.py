@@ -22,7 +22,10 @@ def served(start: Start, contexts: Contexts) -> Served:
         return Served(0, 0, "the start fails")
     if contexts.longest > start.max_model_len:
         return Served(0, 0, "--max-model-len")
-    held = largest_unbounded(lambda requests: blocks_of_mix(start, contexts, requests) <= start.usable) or 0
+    if len(contexts.lengths) == 1:
+        held = start.usable // start.blocks.needed(contexts.longest)
+    else:
+        held = largest_unbounded(lambda requests: blocks_of_mix(start, contexts, requests) <= start.usable) or 0
     if held >= deployment.max_num_seqs:
         one = deployment.max_num_seqs
         return Served(one * deployment.data_parallel_size, one, "--max-num-seqs")
