@@ -170,7 +170,7 @@ def run(arguments: list[str] | None) -> None:
             args=ours,
             prog_name="kvplan",
             standalone_mode=False,
-            obj={"launch": launch, "whole_process": arguments is None},
+            obj={"launch": launch, "words": ours, "whole_process": arguments is None},
         )
     except (KvplanError, typer.TyperException) as error:
         message = str(error) if isinstance(error, KvplanError) else error.format_message()

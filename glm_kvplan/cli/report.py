@@ -1,6 +1,11 @@
 """`kvplan report`: one page (or one chart) that shows a plan to people."""
 
-from typing import Annotated
+import os
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -8,8 +13,18 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, plan_of
-from glm_kvplan.cli.workload_options import Checkpoints, Concurrency, Lengths, read_demand
-from glm_kvplan.show.write import read_format, write_report
+from glm_kvplan.cli.workload_options import Checkpoints, Concurrency, Confidence, Lengths, read_demand
+from glm_kvplan.engines.engine import Plan, answering
+from glm_kvplan.engines.flag_words import flag_word
+from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import without_userinfo
+from glm_kvplan.show.page import Line, Page
+from glm_kvplan.show.page_file import CHART_FORMATS, FORMATS, page_bytes
+from glm_kvplan.show.text import print_page
+from glm_kvplan.show.whole_file import destination
+from glm_kvplan.show.words import load_words
+
+_CHARTS = ("map", "frontier", "prices", "split", "host")
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -29,21 +44,83 @@ def report(
     lang: Annotated[str, typer.Option("--lang", help="Words of the report: en or zh.", metavar="en|zh")] = "en",
     context: Lengths = None,
     concurrency: Concurrency = None,
+    confidence: Confidence = "0.99",
     checkpoints: Checkpoints = 0,
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
 ) -> int:
     """One page that shows a plan: verdict, memory map, frontier, prices, split, flags and formulas.
 
+    The verdict and the file's name are printed. SOURCE_DATE_EPOCH sets the day that the page names.
+
     Exit code 1: written, and the plan does not serve the workload.
 
     Example: kvplan report -o plan.html --gpu b200 --tp-size 4 --context 128k --concurrency 64
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
-    wanted = read_format(output, format, chart, lang)
-    demand = read_demand(plan, context, concurrency, checkpoints)
-    from glm_kvplan.answers.pictures.picture import picture
+    wanted, words = _read_format(output, format, chart), load_words(lang)
+    demand = read_demand(plan, context, concurrency, checkpoints, confidence)
+    made = answering(plan, "report")
+    host = read_host(plan, host_gib, pod_gib)
+    answer = made.answer(plan, demand, given, host, command=_command(ctx, plan), day=_day())
+    page = made.page(answer)
+    data, note = page_bytes(page, words, wanted.format, wanted.chart)
+    if note is not None:
+        print(f"kvplan: note: {note}", file=sys.stderr)
+    with destination(output, binary=True) as stream:
+        stream.write(data)
+    if wanted.path is not None and page.verdict is not None:
+        print_page(Page("", (Line(page.verdict.text, page.verdict.tone), Line(output)), (), quiet=True), words=words)
+    return 0 if answer.holds else 1
 
-    seen = picture(plan, demand, given, read_host(plan, host_gib, pod_gib))
-    write_report(seen, wanted)
-    return 0 if seen.holds else 1
+
+def _command(ctx: typer.Context, plan: Plan) -> str:
+    """The command as one would type it again: a launch command after `--` by the memory flags that were read of it,
+    since it may hold secrets.
+    """
+    words = [without_userinfo(word) for word in ctx.obj["words"]]
+    typed = shlex.join(["kvplan", *words])
+    if ctx.obj["launch"] is not None:
+        known = {flag.name: flag for flag in plan.given.profile.engine.flags}
+        found = (flag_word(known, name, value) for name, value in plan.given.flags.items())
+        typed = " ".join([typed, *(word for word in found if word and word not in typed)])
+    return typed
+
+
+def _day() -> str:
+    """Today, or the day of SOURCE_DATE_EPOCH (seconds, as builds that are to be the same again set it)."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+    return now.date().isoformat()
+
+
+class _Wanted(NamedTuple):
+    """What to write: `path` None is standard output, `chart` counts for png and svg."""
+
+    path: Path | None
+    format: str
+    chart: str
+
+
+def _read_format(output: str, format: str | None, chart: str | None) -> _Wanted:
+    """The user's words, checked before anything is computed. Raises InputError."""
+    path = None if output == "-" else Path(output)
+    suffix = "" if path is None else path.suffix.lower()
+    chosen = format or next((name for name, suffixes in FORMATS.items() if suffix in suffixes), "html")
+    if chosen not in FORMATS:
+        raise InputError(f"--format {chosen!r}: one of {', '.join(FORMATS)}")
+    if chart is not None and chosen not in CHART_FORMATS:
+        raise InputError(f"--chart {chart}: a single chart is written as png or svg; a {chosen} report has them all")
+    if chart is not None and chart not in _CHARTS:
+        raise InputError(f"--chart {chart!r}: one of {', '.join(_CHARTS)}")
+    if path is None and chosen == "png":
+        raise InputError("-o -: a png is not text; name a file")
+    if path is not None and path.is_dir():
+        raise InputError(f"-o {path}: is a directory; name a file in it")
+    if path is not None and not path.parent.is_dir():
+        raise InputError(f"-o {path}: there is no directory {path.parent}")
+    if chosen != "md":
+        from glm_kvplan.show.drawing_style import require_charts
+
+        require_charts()
+    return _Wanted(path, chosen, chart or _CHARTS[0])

@@ -1,14 +1,17 @@
-"""A page as GitHub-flavoured Markdown, for a pull request: its tables, and charts as the tables of their bars."""
+"""A page as GitHub-flavoured Markdown, for a pull request: its verdict and tables, and charts as their numbers."""
 
 import re
 
 from glm_kvplan.show.cells import cell_of, cell_text, numeric
-from glm_kvplan.show.page import Block, Code, Column, Line, Page, Row, Section, Stack, Table
+from glm_kvplan.show.chart import Stack
+from glm_kvplan.show.page import Block, Code, Column, Figure, Line, Page, Row, Section, Table
 from glm_kvplan.show.printable import markdown as plain
 from glm_kvplan.show.printable import markdown_code as code
 from glm_kvplan.show.printable import visible
 from glm_kvplan.show.said import ENGLISH, Words, say
 from glm_kvplan.show.text_bars import bar_size, legend
+
+_MARKS = {"good": "✅", "careful": "⚠️", "bad": "❌"}
 
 
 def markdown(page: Page, words: Words = ENGLISH) -> str:
@@ -16,6 +19,9 @@ def markdown(page: Page, words: Words = ENGLISH) -> str:
     lines = [f"## {plain(words(page.title))}", ""]
     for line in page.lead:
         lines += _line(line, words)
+    if page.verdict is not None:
+        lines += [f"{_MARKS[page.verdict.tone]} **{plain(words(page.verdict.text))}**", ""]
+        lines += [f"- {plain(words(remark))}" for remark in page.verdict.remarks]
     lines += [f"- ⚠️ {plain(words(warning))}" for warning in page.warnings]
     for section in page.sections:
         lines += _section(section, words)
@@ -39,9 +45,16 @@ def _block(block: Block, words: Words) -> list[str]:
         return _line(block, words)
     if isinstance(block, Table):
         return _table(block, words)
-    if isinstance(block, Stack):
-        return [*_table(bars_table(block), words), plain(legend(block, words)), ""]
+    if isinstance(block, Figure):
+        return _figure(block, words)
     return _code(block, words)
+
+
+def _figure(figure: Figure, words: Words) -> list[str]:
+    chart = figure.chart
+    if figure.numbers is not None:
+        return _table(figure.numbers, words)
+    return [*_table(bars_table(chart), words), plain(legend(chart, words)), ""] if isinstance(chart, Stack) else []
 
 
 def _line(line: Line, words: Words) -> list[str]:

@@ -6,6 +6,7 @@ Tones: "" (plain), "strong", "muted", "good", "careful", "bad".
 
 from typing import NamedTuple
 
+from glm_kvplan.show.chart import Chart
 from glm_kvplan.show.said import Text
 
 Value = Text | int | float | None
@@ -59,29 +60,11 @@ class Table(NamedTuple):
     folded: Text = ""
 
 
-class Bar(NamedTuple):
-    """One bar of a chart. `look` names its colour and pattern: loaded, charged, uncharged, free, alarm, tokens, ..."""
+class Figure(NamedTuple):
+    """A chart, and the same numbers as a table: under it, or in its place where nothing can be drawn."""
 
-    name: Text
-    value: int | float
-    look: str
-    estimated: bool = False
-    mark: str = ""  # behind its name; the chart's `marks` say what it means
-
-
-class Stack(NamedTuple):
-    """Bars of bytes that add up to `total`, each starting where the last one ended; the last may be negative.
-
-    `alt` says in a sentence what it shows, `looks` what each look means, `marks` what each mark of a bar means.
-    """
-
-    name: str
-    title: Text
-    bars: tuple[Bar, ...]
-    total: int
-    alt: Text = ""
-    looks: tuple[tuple[str, Text], ...] = ()
-    marks: tuple[tuple[str, Text], ...] = ()
+    chart: Chart
+    numbers: Table | None = None
 
 
 class Code(NamedTuple):
@@ -91,7 +74,7 @@ class Code(NamedTuple):
     introduction: Text = ""
 
 
-Block = Line | Table | Stack | Code
+Block = Line | Table | Figure | Code
 
 
 class Section(NamedTuple):
@@ -104,10 +87,19 @@ class Section(NamedTuple):
     tone: str = "strong"  # of its title
 
 
+class Verdict(NamedTuple):
+    """The answer in a sentence, its tone ("good", "careful" or "bad"), and the remarks that belong to it."""
+
+    text: Text
+    tone: str
+    remarks: tuple[Text, ...] = ()
+
+
 class Page(NamedTuple):
     """A whole answer. `warnings` are shown in every form; `notes` say how the input was read.
 
-    `lead` are the lines under the title; a terminal leaves the title of a `quiet` page out.
+    `lead` are the lines under the title, the first of them says what the page is about; a terminal leaves the title
+    of a `quiet` page out. `missing` names charts that a page of its kind may have and this one lacks, and why.
     """
 
     title: Text
@@ -117,6 +109,12 @@ class Page(NamedTuple):
     notes: tuple[Text, ...] = ()
     footer: tuple[Text, ...] = ()
     quiet: bool = False
+    verdict: Verdict | None = None
+    missing: tuple[tuple[str, Text], ...] = ()
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        return tuple(block.chart for section in self.sections for block in section.blocks if isinstance(block, Figure))
 
 
 def heading(text: Text) -> Row:

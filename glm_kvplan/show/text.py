@@ -2,7 +2,8 @@
 
 from typing import TextIO
 
-from glm_kvplan.show.page import Block, Code, Line, Page, Stack, Table
+from glm_kvplan.show.chart import Stack
+from glm_kvplan.show.page import Block, Code, Figure, Line, Page, Table
 from glm_kvplan.show.printable import terminal
 from glm_kvplan.show.said import ENGLISH, Words
 from glm_kvplan.show.terminal import Piece, Screen, screen
@@ -22,6 +23,10 @@ def page_lines(page: Page, out: Screen, words: Words = ENGLISH) -> list[list[Pie
     lines = [] if page.quiet else _line(Line(page.title, "strong"), out, words)
     for line in page.lead:
         lines += _line(line, out, words)
+    if page.verdict is not None:
+        lines += _line(Line(page.verdict.text, page.verdict.tone), out, words)
+        for remark in page.verdict.remarks:
+            lines += _line(Line(remark), out, words)
     for section in page.sections:
         if not section.blocks:
             continue
@@ -43,8 +48,10 @@ def _block(block: Block, out: Screen, words: Words) -> list[list[Piece]]:
         return _line(block, out, words)
     if isinstance(block, Table):
         return table_lines(block, out, words) if block.rows else []
-    if isinstance(block, Stack):
-        return bar_lines(block, out, words)
+    if isinstance(block, Figure):
+        if isinstance(block.chart, Stack):
+            return bar_lines(block.chart, out, words)
+        return [] if block.numbers is None else table_lines(block.numbers, out, words)
     return [*_line(Line(block.introduction), out, words), *_code(block)]
 
 

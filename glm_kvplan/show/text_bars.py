@@ -3,8 +3,8 @@
 A narrow terminal gets the bars on lines of their own: names and figures are never cut.
 """
 
+from glm_kvplan.show.chart import Bar, Stack
 from glm_kvplan.show.format import bar
-from glm_kvplan.show.page import Bar, Stack
 from glm_kvplan.show.printable import terminal
 from glm_kvplan.show.said import Words
 from glm_kvplan.show.terminal import Piece, Screen

@@ -48,7 +48,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_the_names_suffix_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, start: bytes) -> None:
     target = tmp_path / name
     code, out, err = run(capsys, "-o", str(target), *MTP, "--concurrency", "8")
-    assert (code, out, err) == (0, "", "")
+    assert (code, err) == (0, "")
+    assert " ".join(out.split()).startswith("Yes: 8 requests") and "".join(out.split()).endswith(str(target))
     assert target.read_bytes().startswith(start)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -95,6 +96,23 @@ def test_without_the_drawing_library(
     assert code == 0 and (tmp_path / "a.md").exists()
 
 
+def test_the_day_and_the_command_are_on_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SOURCE_DATE_EPOCH sets the day; of a launch command, which may hold secrets, the flags that were read."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    target, launch = tmp_path / "plan.md", "sglang serve --model-path zai-org/GLM-5.3-Flash --api-key hush --tp 4"
+    ours = ("-o", str(target), "--gpu", "b200", "--concurrency", "8")
+    assert run(capsys, *ours, "--", *launch.split())[0] == 0
+    text = target.read_text(encoding="utf-8")
+    assert "on 2023-11-14 by" in text and "hush" not in text
+    command = f"kvplan report -o {target} --gpu b200 --concurrency 8 --tp-size 4"
+    assert command in text
+    assert run(capsys, *command.split()[2:])[0] == 0
+    again = target.read_text(encoding="utf-8")
+    assert text.startswith(again.partition("\n---\n")[0].rstrip())  # and then notes on the launch command
+
+
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     with pytest.raises(SystemExit):
         main(["report", "-o", "-", "--format", "md", *MTP, "--concurrency", "8"])
@@ -121,6 +139,6 @@ def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_charts_are_not_loaded_before_they_are_needed() -> None:
-    code = "import glm_kvplan.cli.report, glm_kvplan.show.charts, sys; print('matplotlib' in sys.modules)"
+    code = "import glm_kvplan.cli.report, glm_kvplan.show.drawing, sys; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

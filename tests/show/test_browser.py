@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
-from glm_kvplan.answers.pictures.picture import Picture, picture
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
+from glm_kvplan.engines.sglang.answers.report_charts import PANELS
+from glm_kvplan.engines.sglang.answers.report_page import report_page
+from glm_kvplan.engines.sglang.answers.solve_page import unsure
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show.page_charts import PANELS, price_value
-from glm_kvplan.show.write import Wanted, render
+from glm_kvplan.show.chart import Stack
+from glm_kvplan.show.page_file import page_bytes
+from glm_kvplan.show.words import load_words
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -47,9 +51,11 @@ CHARTS = ("map", "frontier", "prices", "split", "host")
 
 
 @pytest.fixture(scope="module")
-def seen() -> Picture:
+def seen() -> ReportAnswer:
     made = plan(FLAGS, gpu="h200", engine="0.5.23")
-    return picture(made, Demand(parse_contexts("0.8:8k,0.2:128k"), 200), MemoryGiven(), HostGiven(2000 << 30))
+    demand = Demand(parse_contexts("0.8:8k,0.2:128k"), 200)
+    command = f"kvplan report -o plan.html {' '.join(f'--long-option-{number} value' for number in range(20))}"
+    return answer_report(made, demand, MemoryGiven(), HostGiven(2000 << 30), command=command, day="2026-11-29")
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +91,9 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def page(seen: Picture, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(seen: ReportAnswer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("report") / "plan.html"
-    target.write_bytes(render(seen, Wanted(None, "html", "map", "en")))
+    target.write_bytes(page_bytes(report_page(seen), load_words("en"), "html")[0])
     return target
 
 
@@ -149,63 +155,73 @@ def test_words_of_charts_are_readable_and_inside(browser: Any, page: Path, width
         assert min(room) >= -2, (words, room)
 
 
-def test_the_numbers_are_the_librarys(browser: Any, page: Path, seen: Picture) -> None:
-    opened, answer = Opened(browser, page, DESKTOP), seen.boot
-    assert answer.map is not None and seen.frontier is not None and seen.ratio is not None and answer.host is not None
+def test_the_numbers_are_the_librarys(browser: Any, page: Path, seen: ReportAnswer) -> None:
+    opened, answer = Opened(browser, page, DESKTOP), seen.start
+    memory, host, prices = answer.memory_map, answer.host, answer.prices
+    assert memory is not None and seen.frontier is not None and seen.ratio is not None and host is not None
     rows = opened.ask(TABLE, "map")
-    expected = [(segment.name, segment.nbytes) for segment in answer.map.segments]
-    assert [(row[0][0], row[1][1]) for row in rows] == [*expected, ("total", answer.map.total)]
-    exact = [row[1][0] for row in rows if row[4][0] == "exact"]
-    assert exact == [f"{segment.nbytes:,}" for segment in answer.map.segments if segment.certainty == "exact"]
+    expected = [(segment.name, segment.nbytes) for segment in memory.segments]
+    assert [(row[0][0], row[1][1]) for row in rows] == [*expected, ("total", memory.total_bytes)]
+    moved = unsure(answer)
+    assert {segment.name for segment in memory.segments if segment.certainty == "exact"} > moved
+    exact = [row[1][0] for row in rows if row[4][0] == "exact" and row[0][0] not in moved]
+    assert exact == [
+        f"{segment.nbytes:,}"
+        for segment in memory.segments
+        if segment.certainty == "exact" and segment.name not in moved
+    ]
+    assert all(row[1][0].startswith("~") for row in rows if row[4][0] == "estimated" or row[0][0] in moved)
     rows = opened.ask(TABLE, "frontier")
     assert [(row[0][1], row[1][1], row[2][0], row[3][1]) for row in rows] == list(seen.frontier.marks)
     rows = opened.ask(TABLE, "prices")
-    for row, price in zip(rows, seen.prices, strict=True):
+    for row, price in zip(rows, prices or (), strict=True):
         assert row[0][0] == price.knob
         if price.failure is None:
-            assert [cell[1] for cell in row[2:]] == [price_value(price, panel) for panel in PANELS]
+            assert [cell[1] for cell in row[2:]] == [panel.value(price) for panel in PANELS]
     rows = opened.ask(TABLE, "split")
     curve = [(f"{point.ratio:g}", point.slots, point.tokens, point.requests) for point in seen.ratio.points]
     assert [(row[0][0], *(cell[1] for cell in row[1:])) for row in rows[: len(curve)]] == curve
     assert [cell[1] for cell in rows[-1][1:3]] == [seen.ratio.need_slots, seen.ratio.need_tokens]
     rows = opened.ask(TABLE, "host")
-    assert [row[2][1] for row in rows] == [*(pool.nbytes for pool in answer.host.plan.pools), answer.host.plan.nbytes]
-    assert rows[-1][3][1] == answer.host.fullest_bytes
+    assert [row[4][1] for row in rows] == [*(pool.nbytes for pool in host.fullest.pools), host.bytes_per_rank]
+    assert rows[-1][5][1] == max(host.bytes_by_host)
     sizes = opened.ask(TABLE, "sizes")
-    assert [row[1][1] for row in sizes[2:]] == list(answer.solution.sizes)
+    assert [row[1][1] for row in sizes[2:]] == list(answer.sizes)
 
 
-def test_bars_are_as_long_as_their_numbers(browser: Any, page: Path, seen: Picture) -> None:
+def test_bars_are_as_long_as_their_numbers(browser: Any, page: Path, seen: ReportAnswer) -> None:
     """Measured in the drawing: the map's bars in bytes, each price panel in its unit, the host's in bytes."""
-    opened, answer = Opened(browser, page, DESKTOP), seen.boot
-    assert answer.map is not None and answer.host is not None
+    opened, answer = Opened(browser, page, DESKTOP), seen.start
+    assert answer.host is not None
     bars = opened.ask(BARS, "map")
-    segments = answer.map.segments
-    longest = max(range(len(segments)), key=lambda number: segments[number].nbytes)
-    scale = bars[f"bar-{longest}"][1] / segments[longest].nbytes
+    (stack,) = (chart for chart in report_page(seen).charts if isinstance(chart, Stack))
+    parts = stack.bars
+    longest = max(range(len(parts)), key=lambda number: parts[number].value)
+    scale = bars[f"bar-{longest}"][1] / parts[longest].value
     left, start = bars["bar-0"][0], 0
-    for number, segment in enumerate(segments):
+    for number, part in enumerate(parts):
         for kind in ("bar", "card"):
             x, width, *_ = bars[f"{kind}-{number}"]
-            assert math.isclose(width, segment.nbytes * scale, abs_tol=0.05)
+            assert math.isclose(width, part.value * scale, abs_tol=0.05)
             assert math.isclose(x - left, start * scale, abs_tol=0.05)
-        start += segment.nbytes
+        start += int(part.value)
     bars = opened.ask(BARS, "prices")
-    for panel in PANELS:
-        values = {row: price_value(price, panel) for row, price in enumerate(seen.prices) if price.failure is None}
+    for number, panel in enumerate(PANELS):
+        prices = enumerate(answer.prices or ())
+        values = {row: panel.value(price) for row, price in prices if price.failure is None}
         most = max(map(abs, values.values()))
         row = next(row for row, value in values.items() if abs(value) == most)
-        scale = bars[f"{panel}-{row}"][1] / most if most else 0.0
+        scale = bars[f"{number}-{row}"][1] / most if most else 0.0
         for row, value in values.items():
-            assert math.isclose(bars[f"{panel}-{row}"][1], abs(value) * scale, abs_tol=0.05)
+            assert math.isclose(bars[f"{number}-{row}"][1], abs(value) * scale, abs_tol=0.05)
     bars = opened.ask(BARS, "host")
-    pools = answer.host.plan.pools
+    pools = answer.host.fullest.pools
     scale = bars["0-0"][1] / pools[0].nbytes
     for number, pool in enumerate(pools):
         assert math.isclose(bars[f"0-{number}"][1], pool.nbytes * scale, abs_tol=0.05)
 
 
-def test_the_planned_point_lies_under_the_line_where_it_fits(browser: Any, page: Path, seen: Picture) -> None:
+def test_the_planned_point_lies_under_the_line_where_it_fits(browser: Any, page: Path, seen: ReportAnswer) -> None:
     """The point's place on the logarithmic scales, measured against two marks of the line."""
     assert seen.frontier is not None
     bars = Opened(browser, page, DESKTOP).ask(BARS, "frontier")
@@ -215,7 +231,7 @@ def test_the_planned_point_lies_under_the_line_where_it_fits(browser: Any, page:
     across = width / math.log(last.context / first.context)
     down = height / math.log(max(p.requests for p in points) / min(p.requests for p in points))
     star = bars["planned"]
-    expected_x = x + across * math.log(seen.demand.contexts.mean / first.context)
+    expected_x = x + across * math.log(seen.demand.mean_context / first.context)
     expected_y = y + down * math.log(max(p.requests for p in points) / seen.demand.concurrency)
     assert math.isclose(star[0] + star[1] / 2, expected_x, abs_tol=1.5)
     assert math.isclose(star[2] + star[3] / 2, expected_y, abs_tol=3)
@@ -265,9 +281,24 @@ def test_readers_of_the_screen_hear_the_charts(browser: Any, page: Path) -> None
     assert all(len(name) > 60 for name in images)
 
 
-def test_chinese(browser: Any, seen: Picture, tmp_path: Path) -> None:
+def test_nothing_is_cut_on_a_phone(browser: Any, page: Path) -> None:
+    """With every table unfolded: no box hides a part of its content beside it, no text lies outside the window."""
+    opened = Opened(browser, page, PHONE)
+    script = """
+    document.querySelectorAll('details').forEach(each => each.open = true);
+    const cut = [...document.querySelectorAll('body *:not(svg *)')].filter(each => each.getClientRects().length)
+      .filter(each => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== 'inline'
+                      || each.getBoundingClientRect().right > innerWidth + 1);
+    return [cut.map(each => each.tagName + ' ' + each.className + ' ' + each.textContent.slice(0, 40)),
+            document.documentElement.scrollWidth];
+    """
+    cut, width = opened.ask(script)
+    assert cut == [] and width <= PHONE
+
+
+def test_chinese(browser: Any, seen: ReportAnswer, tmp_path: Path) -> None:
     target = tmp_path / "plan.html"
-    target.write_bytes(render(seen, Wanted(None, "html", "map", "zh")))
+    target.write_bytes(page_bytes(report_page(seen), load_words("zh"), "html")[0])
     opened = Opened(browser, target, PHONE)
     assert opened.browser.get_log("browser") == []
     assert opened.ask("return document.documentElement.lang") == "zh-Hans"

@@ -3,14 +3,17 @@
 import csv
 import io
 import re
+from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glm_kvplan.show import printable
+from glm_kvplan.show.chart import Bar, Stack
+from glm_kvplan.show.html import html
 from glm_kvplan.show.markdown import markdown
-from glm_kvplan.show.page import Bar, Code, Column, Line, Page, Row, Section, Stack, Table
+from glm_kvplan.show.page import Code, Column, Figure, Line, Page, Row, Section, Table, Verdict
 from glm_kvplan.show.terminal import Screen
 from glm_kvplan.show.text import page_lines
 
@@ -21,9 +24,10 @@ HOSTILE = "\x1b]0;pwned\x1b\\\n::error::pwn \x1b[31mRED \u202eevil\u2028x\x9b31m
 def page(text: str) -> Page:
     """A page with the text in every place there is."""
     table = Table((Column(text), Column(text)), (Row((text, text)), Row((text,))), text)
-    bars = Stack("map", text, (Bar(text, 1 << 30, "charged"),), 1 << 30)
-    blocks = (Line(text), table, bars, Code(text, text))
-    return Page(text, (Line(text),), (Section("one", blocks, text),), (text,), (text,), (text,))
+    bars = Stack("map", text, (Bar(text, 1 << 30, "index"),), 1 << 30)
+    blocks = (Line(text), table, Figure(bars), Code(text, text))
+    verdict = Verdict(text, "bad", (text,))
+    return Page(text, (Line(text),), (Section("one", blocks, text),), (text,), (text,), (text,), verdict=verdict)
 
 
 def on_a_terminal(text: str, width: int = 80, *, coloured: bool = False) -> str:
@@ -44,7 +48,7 @@ def test_a_terminal_is_not_steered(width: int) -> None:
 
 def test_colours_are_ours_alone() -> None:
     shown = on_a_terminal(HOSTILE, coloured=True)
-    assert set(re.findall("\x1b[^m]*m", shown)) <= {f"\x1b[{style}m" for style in ("0", "1", "2", "33", "36")}
+    assert set(re.findall("\x1b[^m]*m", shown)) <= {f"\x1b[{style}m" for style in ("0", "1", "1;31", "2", "33", "36")}
 
 
 @given(st.text())
@@ -59,6 +63,26 @@ def test_markdown_formats_nothing() -> None:
     outside = re.sub(r"(?ms)^(`{3,})sh\n.*?\n\1$", "", text)
     assert not re.search(r"(?m)(?<!\\)<img|^# ", outside)
     assert "http://" not in outside and "@me" not in outside and "\x1b" not in text
+
+
+class Tags(HTMLParser):
+    """The elements a browser finds."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found |= {tag, *(name for name, _ in attrs)}
+
+
+@given(st.text())
+def test_a_browser_runs_and_hides_nothing(text: str) -> None:
+    shown = html(page(f'"><script>{text}<img src=x onerror=y>'))
+    assert not Tags(shown).found & {"script", "img", "onerror"}
+    body = shown.partition("</style>")[2]
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", body) is None
 
 
 def test_spreadsheets_run_no_cell() -> None:

@@ -1,52 +1,69 @@
 """What a report says and how it is printed: pages, Markdown, single charts, words, and hostile text."""
 
+import ast
 import re
 import string
 import tomllib
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paths import ROOT
 
-from glm_kvplan.answers.pictures.picture import Picture, picture
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
+from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.components import COMPONENTS
 from glm_kvplan.engines.sglang.components.component import APART
 from glm_kvplan.engines.sglang.sizing import memory_map
+from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show import charts
-from glm_kvplan.show.page_md import markdown
-from glm_kvplan.show.report_page import page
+from glm_kvplan.show import drawing
+from glm_kvplan.show.chart import PanelChart, Stack
+from glm_kvplan.show.drawing_style import COLOURS
+from glm_kvplan.show.html import html
+from glm_kvplan.show.markdown import markdown
+from glm_kvplan.show.page import Cell, Figure, Line, Page, Table
+from glm_kvplan.show.page_file import page_bytes
+from glm_kvplan.show.said import ENGLISH, Words
 from glm_kvplan.show.words import LANGUAGES, load_words
-from glm_kvplan.show.write import Wanted, render
 
-DIRECTORY = Path(charts.__file__).parent
+SHOW = ROOT / "glm_kvplan" / "show"
+CHARTS = ("map", "frontier", "prices", "split", "host")
 HOST = {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "enable_hierarchical_cache": True}
 EVIL = '</title><script>alert(1)</script><img src="http://evil.invalid/x" onerror=alert(2)>&"\'|`$x$`|@someone#1'
 VOID = {"meta", "br"}
 
 
+MADE = {"command": "kvplan report -o plan.html --gpu h200", "day": "2026-11-29"}
+
+
 @cache
-def seen(kind: str = "mtp", context: str = "0.8:8k,0.2:128k", concurrency: int = 64) -> Picture:
+def seen(kind: str = "mtp", context: str = "0.8:8k,0.2:128k", concurrency: int = 64) -> ReportAnswer:
     flags: dict[str, Any] = {"mtp": {"tp_size": 4, "speculative_algorithm": "NEXTN"}, "host": HOST}.get(kind, {})
     if kind == "refused":
         flags = {"tp_size": 4, "max_mamba_cache_size": 9000}
     gpu = "h200" if kind == "host" else "b200"
     memory = MemoryGiven(176.25, 130.0) if kind == "refused" else MemoryGiven()
-    return picture(plan(flags or {"tp_size": 8}, gpu=gpu), Demand(parse_contexts(context), concurrency), memory)
+    demand = Demand(parse_contexts(context), concurrency)
+    return answer_report(plan(flags or {"tp_size": 8}, gpu=gpu), demand, memory, **MADE)
+
+
+@cache
+def page(kind: str = "mtp") -> Page:
+    return report_page(seen(kind))
 
 
 @cache
 def made(format: str, kind: str = "mtp", language: str = "en", chart: str = "map") -> bytes:
-    return render(seen(kind), Wanted(None, format, chart, language))
+    return page_bytes(page(kind), load_words(language), format, chart)[0]
 
 
 class Reader(HTMLParser):
@@ -102,19 +119,20 @@ def test_the_page_is_whole_and_alone(kind: str, language: str) -> None:
 
 
 def test_every_chart_has_words_and_numbers() -> None:
-    for section in page(seen("host"), load_words("en")).sections:
-        if section.chart is None:
-            continue
-        assert len(section.chart.alt) > 60
-        (table,) = section.tables
-        assert len(table.rows) > 2
-        assert any(cell.value is not None for row in table.rows for cell in row)
+    figures = [block for section in page("host").sections for block in section.blocks if isinstance(block, Figure)]
+    assert [figure.chart.name for figure in figures] == list(CHARTS)
+    for figure in figures:
+        assert len(str(figure.chart.alt)) > 60
+        table = figure.numbers
+        assert table is not None and len(table.rows) > 2
+        values = [cell.value if isinstance(cell, Cell) else cell for row in table.rows for cell in row.cells]
+        assert any(isinstance(value, int) for value in values)
 
 
 def test_nothing_depends_on_when_it_is_made() -> None:
     for format, chart in (("html", "map"), ("md", "map"), ("png", "prices")):
-        again = render(picture(seen().plan, seen().demand, MemoryGiven()), Wanted(None, format, chart, "en"))
-        assert again == made(format, chart=chart)
+        again = report_page(seen.__wrapped__())
+        assert page_bytes(again, ENGLISH, format, chart)[0] == made(format, chart=chart)
 
 
 def test_the_readers_own_settings_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,11 +140,12 @@ def test_the_readers_own_settings_change_nothing(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 30.0)
     monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "path")
-    assert render(seen(), Wanted(None, "svg", "map", "en")) == made("svg")
+    assert page_bytes(page(), ENGLISH, "svg", "map")[0] == made("svg")
     assert matplotlib.rcParams["font.size"] == 30.0
 
 
-def evil() -> Picture:
+@cache
+def evil() -> Page:
     """A plan whose model, flags and notes are hostile."""
     honest = plan({"tp_size": 4}, gpu="b200")
     hostile = replace(
@@ -135,24 +154,23 @@ def evil() -> Picture:
         flags={**honest.flags, "quantization": EVIL},
         notes=(EVIL,),
     )
-    return picture(hostile, Demand(parse_contexts("4k"), 4), MemoryGiven())
+    return report_page(answer_report(hostile, Demand(parse_contexts("4k"), 4), MemoryGiven(), command=EVIL, day="now"))
 
 
 def test_html_is_escaped_everywhere() -> None:
-    hostile = evil()
-    text = render(hostile, Wanted(None, "html", "map", "en")).decode()
+    text = page_bytes(evil(), ENGLISH, "html")[0].decode()
     reader = Reader(text)
     assert not reader.tags & {"script", "img"}
     assert "<script" not in text and "<img" not in text
-    assert sum(EVIL in part for part in reader.texts) >= 4  # title, heading, subtitle, note
+    assert sum(EVIL in part for part in reader.texts) >= 5  # title, heading, subtitle, note, command
     for chart in ("map", "frontier"):
-        svg = ElementTree.fromstring(render(hostile, Wanted(None, "svg", chart, "en")))
+        svg = ElementTree.fromstring(page_bytes(evil(), ENGLISH, "svg", chart)[0])
         assert not [element for element in svg.iter() if element.tag.endswith(("script", "img"))]
         assert "alert(1)" in "".join(svg.itertext())
 
 
 def test_markdown_is_escaped_everywhere() -> None:
-    text = render(evil(), Wanted(None, "md", "map", "en")).decode()
+    text = page_bytes(evil(), ENGLISH, "md")[0].decode()
     outside = re.sub(r"```sh\n.*?\n```", "", text, flags=re.DOTALL)
     assert not re.search(r"(?<!\\)<(?!/?(?:details|summary|sub|br)>)", outside)
     assert "http://" not in outside and "@someone" not in outside
@@ -179,36 +197,28 @@ def test_markdown_keeps_any_text_on_its_line(text: str) -> None:
 # --- single charts ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chart", charts.NAMES)
+@pytest.mark.parametrize("chart", CHARTS)
 def test_single_charts(chart: str) -> None:
     root = ElementTree.fromstring(made("svg", "host", "zh", chart))
     words = "".join(root.itertext())
     assert root.get("role") == "img" and re.search("[\u4e00-\u9fff]", words)
     assert "GLM-5.3-Flash" in words  # the title says what it is of
     colours = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", made("svg", "host", "zh", chart).decode()))
-    assert colours <= set(charts_colours())
+    assert len(set(COLOURS.values())) == len(COLOURS)
+    assert colours <= set(COLOURS.values())
     png = made("png", "host", "zh", chart)
     assert png.startswith(b"\x89PNG") and len(png) > 10_000
 
 
-def charts_colours() -> set[str]:
-    from glm_kvplan.show.charts_style import COLOURS
-
-    assert len(set(COLOURS.values())) == len(COLOURS)
-    return {*COLOURS.values()}
-
-
 def test_without_a_chinese_font_a_png_is_in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "chinese_font", lambda: None)
-    words, note = charts.png_words(load_words("zh"))
+    monkeypatch.setattr(drawing, "chinese_font", lambda: None)
+    words, note = drawing.png_words(load_words("zh"))
     assert words.language == "en" and note is not None and "Chinese font" in note
-    assert charts.png_words(load_words("en")) == (load_words("en"), None)
+    assert drawing.png_words(load_words("en")) == (load_words("en"), None)
 
 
 def test_every_colour_is_a_variable_of_the_page() -> None:
-    from glm_kvplan.show.charts_style import COLOURS
-
-    text = (DIRECTORY / "page.css").read_text(encoding="utf-8")
+    text = (SHOW / "page.css").read_text(encoding="utf-8")
     used = set(re.findall(r"var\(--([a-z]+)\)", made("html", "host", "zh").decode()))
     defined = set(re.findall(r"--([a-z]+):", text))
     assert used <= defined <= {*COLOURS, *re.findall(r"var\(--([a-z]+)\)", text)}
@@ -222,43 +232,157 @@ def fields(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
+def phrases() -> dict[str, str]:
+    found = tomllib.loads((SHOW / "words_zh.toml").read_text(encoding="utf-8"))
+    assert LANGUAGES == ("en", "zh")
+    return found
+
+
 def test_both_languages_say_the_same() -> None:
-    texts = {
-        language: tomllib.loads((DIRECTORY / f"words_{language}.toml").read_text(encoding="utf-8"))["texts"]
-        for language in LANGUAGES
-    }
-    assert texts["en"].keys() == texts["zh"].keys()
-    for key, english in texts["en"].items():
-        assert fields(english) == fields(texts["zh"][key]), key
+    for english, chinese in phrases().items():
+        assert fields(english) == fields(chinese), english
 
 
 def test_every_word_is_used() -> None:
-    modules = [path for kind in ("*page*.py", "charts*.py") for path in DIRECTORY.glob(kind)]
-    source = "".join(path.read_text(encoding="utf-8") for path in modules)
-    composed = ("panel_", "mark_", "key_", "host_", "memory_", "head_")
-    for key in load_words("en").texts:
-        stem = next((key.removeprefix(prefix) for prefix in composed if key.startswith(prefix)), key)
-        assert re.search(f"[\"'](?:{key}|{stem})[\"']", source), key
+    modules = (ROOT / "glm_kvplan").rglob("*.py")
+    nodes = (node for path in modules for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert [phrase for phrase in phrases() if phrase not in texts] == []
+
+
+class Asked(dict[str, str]):
+    """Phrases that remember which were asked for and are missing."""
+
+    def get(self, phrase: str, default: Any = None) -> Any:
+        if phrase not in self:
+            MISSED.add(phrase)
+        return super().get(phrase, default)
+
+
+MISSED: set[str] = set()
+KINDS: dict[str, tuple[dict[str, Any], str, int, MemoryGiven, HostGiven]] = {
+    "fits": ({"tp_size": 8}, "8k", 8, MemoryGiven(), UNKNOWN_HOST),
+    "layout": ({"tp_size": 4}, "512k", 64, MemoryGiven(), UNKNOWN_HOST),
+    "dies": ({"tp_size": 4, "mem_fraction_static": 0.97}, "128k", 4, MemoryGiven(176.25, 130.0), UNKNOWN_HOST),
+    "over": ({"tp_size": 4, "mem_fraction_static": 0.999}, "8k", 4, MemoryGiven(176.25, 130.0), UNKNOWN_HOST),
+    "fixed": ({"tp_size": 8, "max_mamba_cache_size": 20, "max_total_tokens": 64000}, "8k", 64, MemoryGiven(),
+              UNKNOWN_HOST),
+    "still": ({"tp_size": 8, "disable_radix_cache": True, "max_running_requests": 64}, "4k", 64, MemoryGiven(),
+              UNKNOWN_HOST),
+    "small host": ({**HOST, "hicache_ratio": 2.0}, "4k", 8, MemoryGiven(), HostGiven(host_bytes=64 << 30)),
+    "host": ({**HOST, "kv_cache_dtype": "fp8_e4m3"}, "4k", 8, MemoryGiven(), HostGiven(host_bytes=2000 << 30)),
+    "host by size": ({"tp_size": 4, "enable_hierarchical_cache": True, "hicache_size": 90}, "4k", 8, MemoryGiven(),
+                     UNKNOWN_HOST),
+    "decode": ({"tp_size": 8, "disaggregation_mode": "decode", "max_running_requests": 32}, "64k", 32, MemoryGiven(),
+               UNKNOWN_HOST),
+    "draft": ({"tp_size": 4, "speculative_algorithm": "EAGLE3", "speculative_draft_model_path": "/nowhere/draft"},
+              "32k", 8, MemoryGiven(177.0, 126.0), UNKNOWN_HOST),
+    "stages": ({"tp_size": 4, "pp_size": 2}, "8k", 8, MemoryGiven(), UNKNOWN_HOST),
+    "refused": ({"tp_size": 4, "max_mamba_cache_size": 9000}, "8k", 8, MemoryGiven(176.25, 130.0), UNKNOWN_HOST),
+}  # fmt: skip
+
+
+@cache
+def answer(kind: str) -> ReportAnswer:
+    flags, context, concurrency, memory, host = KINDS[kind]
+    gpu = "b200" if memory.pre_gib else "h200"
+    made = plan(flags, gpu=gpu, engine="0.5.23")
+    return answer_report(made, Demand(parse_contexts(context), concurrency), memory, host, **MADE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_sentence_has_chinese(kind: str) -> None:
+    MISSED.clear()
+    words, made = Words("zh", Asked(phrases())), report_page(answer(kind))
+    html(made, words)
+    for chart in made.charts:
+        with drawing.style():
+            drawing.figure(chart, words, drawing.Shape())
+        words(chart.alt)
+    assert set() == MISSED
 
 
 def test_the_librarys_names_have_chinese() -> None:
-    terms = load_words("zh").terms
     names = {
         memory_map.FREE,
         memory_map.RETURNED,
         *(text for kind in (*APART, *(each.segment for each in COMPONENTS)) for text in (kind.name, kind.note)),
     }
     for kind in ("mtp", "host", "refused"):
-        answer = seen(kind).boot
-        if answer.map is not None and answer.limits is not None and answer.needs is not None:
-            names |= {text for segment in answer.map.segments for text in (segment.name, segment.note)}
-            names |= {limit.name for limit in (*answer.limits.tokens, *answer.limits.requests, answer.limits.slots)}
-            names |= {item.name for item in answer.needs.items}
+        start = seen(kind).start
+        if start.memory_map is not None and start.limits is not None and start.needs is not None:
+            names |= {text for segment in start.memory_map.segments for text in (segment.name, segment.note)}
+            limits = (*start.limits.tokens, *start.limits.requests, start.limits.state_slots)
+            names |= {limit.name for limit in limits}
+            names |= {item.name for item in start.needs.items}
         names |= {ledger.account.unit for ledger in seen(kind).ledgers}
-    assert names <= terms.keys()
+    assert names <= phrases().keys()
 
 
 def test_verdicts_in_both_languages() -> None:
     for kind, english, chinese in (("host", "Yes: ", "可以："), ("refused", "No: the engine", "不行：引擎")):
-        assert english in markdown(page(seen(kind), load_words("en")))
-        assert chinese in markdown(page(seen(kind), load_words("zh")))
+        assert english in markdown(page(kind))
+        assert chinese in markdown(page(kind), load_words("zh"))
+
+
+# --- what it must say ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_report_and_advise_give_one_verdict(kind: str) -> None:
+    """Where all fit as launched, flags serve them all, too; where they do not, the page says what advise says."""
+    found = answer(kind)
+    advised, asked = found.advised, found.demand.concurrency
+    if found.holds:
+        assert advised.holds
+    made = markdown(report_page(found))
+    if not found.holds and found.start.failure is None and found.served.requests < asked and advised.sizes is not None:
+        assert f"With the flags at the end {advised.served.requests:,} of {asked:,} fit" in made
+    assert advised.holds or (advised.layouts == ()) == ("nearest layout that serves" not in made)
+
+
+def test_the_flags_to_paste_serve_it_all() -> None:
+    """Where this layout does not: those of the nearest that does, as one launch."""
+    found = answer("layout")
+    assert not found.advised.holds
+    nearest = found.advised.layouts[0]
+    again = plan(dict(nearest.flags), gpu="h200", engine="0.5.23")
+    assert again.gpus == nearest.gpus > 4
+    typed = answer_report(again, Demand(parse_contexts("512k"), 64), MemoryGiven())
+    assert typed.served.requests == 64 and typed.start.failure is None
+    (section,) = (each for each in report_page(found).sections if each.name == "paste")
+    codes = [block.text for block in section.blocks if not isinstance(block, Line | Table | Figure)]
+    for name, value in nearest.flags.items():
+        flag = "--" + name.replace("_", "-")
+        assert flag in codes[1] and (value is True or f"{flag} {value}" in codes[1])
+
+
+def test_the_three_ledgers_have_three_colours() -> None:
+    looks: dict[str, set[str]] = {}
+    for chart in report_page(answer("host")).charts:
+        bars = chart.bars if isinstance(chart, Stack) else ()
+        if isinstance(chart, PanelChart):
+            bars = tuple(bar for panel in chart.panels for bar in panel.bars)
+        for bar in bars:
+            looks.setdefault(str(bar.name), set()).add(bar.look)
+    assert looks["latent KV"] == looks["KV"] == looks["KV pool"] == {"latent"}
+    assert looks["index K"] == looks["INDEXER"] == {"index"}
+    assert looks["state slots"] == looks["MAMBA"] == looks["state pool"] == {"states"}
+
+
+def test_small_pools_are_one_bar() -> None:
+    """And each is in the table under it; the bars still add up."""
+    (figure,) = (block for each in page("host").sections if each.name == "map" for block in each.blocks
+                 if isinstance(block, Figure))  # fmt: skip
+    stack, memory = figure.chart, seen("host").start.memory_map
+    assert isinstance(stack, Stack) and memory is not None and figure.numbers is not None
+    assert sum(bar.value for bar in stack.bars) == stack.total == memory.total_bytes
+    assert len(stack.bars) < len(memory.segments) == len(figure.numbers.rows) - 1
+    (small,) = (bar for bar in stack.bars if "small pools" in str(bar.name))
+    assert 0 < small.value < stack.total / 50 and small.mark
+
+
+def test_who_made_it() -> None:
+    for format in ("html", "md"):
+        text = made(format).decode()
+        assert MADE["command"] in text and MADE["day"] in text and "kvplan " in text

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from paths import DATA
 
-from glm_kvplan.answers.pictures.picture import Picture, picture
-from glm_kvplan.answers.pictures.region import lengths
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.sizing.frontier import lengths
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
-from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
@@ -46,10 +46,10 @@ PLANS: dict[str, tuple[dict[str, Any], str, MemoryGiven]] = {
 }
 
 
-def seen(name: str, context: str | None = None, concurrency: int = 64) -> Picture:
+def seen(name: str, context: str | None = None, concurrency: int = 64) -> ReportAnswer:
     flags, gpu, given = PLANS[name]
     usual = str(min(4096, flags.get("context_length", 4096)))
-    return picture(plan(flags, gpu=gpu), Demand(parse_contexts(context or usual), concurrency), given)
+    return answer_report(plan(flags, gpu=gpu), Demand(parse_contexts(context or usual), concurrency), given)
 
 
 def engine_record(case: str, engine: str) -> dict[str, Any]:
@@ -62,13 +62,14 @@ def engine_record(case: str, engine: str) -> dict[str, Any]:
 def test_the_engines_own_sizes(release: str) -> None:
     """The sizes, the map's pools and the last steps are what the engine's own classes gave for this launch."""
     outputs = engine_record("prodfit_mf0.80_D6", f"sglang-{release}")["outputs"]
-    made = picture(plan(MTP, gpu="b200", engine=release), Demand(parse_contexts("4k"), 64), PLANS["mtp"][2])
+    made = answer_report(plan(MTP, gpu="b200", engine=release), Demand(parse_contexts("4k"), 64), PLANS["mtp"][2])
     sizes = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
-    assert tuple(made.boot.solution.sizes) == tuple(outputs[name] for name in sizes)
+    assert tuple(made.start.sizes) == tuple(outputs[name] for name in sizes)
     values = {step.name: step.value for step in made.steps}
     assert {name: values[name] for name in sizes} == {name: outputs[name] for name in sizes}
-    assert made.boot.map is not None
-    assert made.boot.map.pools == outputs["alloc_device_total_bytes"]
+    assert made.start.memory_map is not None
+    pools = (segment.nbytes for segment in made.start.memory_map.segments if segment.components)
+    assert sum(pools) == outputs["alloc_device_total_bytes"]
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -80,31 +81,31 @@ def test_steps_are_formulas(name: str) -> None:
         assert eval(step.formula, {}, {**scope, **dict(step.terms)}) == step.value, step.name
         assert eval(step.formula_in_numbers, {}, scope) == step.value, step.name
     assert [step.value for step in made.steps if step.name.startswith("max_")] == [
-        made.boot.solution.state_slots,
-        made.boot.solution.tokens,
-        made.boot.solution.running_requests,
+        made.start.sizes.state_slots,
+        made.start.sizes.tokens,
+        made.start.sizes.running_requests,
     ]
 
 
 def test_steps_stop_where_the_engine_does() -> None:
-    made = picture(
+    made = answer_report(
         plan({"tp_size": 4, "max_mamba_cache_size": 9000}, gpu="b200"),
         Demand(parse_contexts("4k"), 1),
         MemoryGiven(176.25, 130.0),
     )
-    assert made.boot.failure is not None and not made.holds
+    assert made.start.failure is not None and not made.holds
     assert made.steps[-1].name == "token_memory" and made.steps[-1].value <= 0
-    assert made.frontier is None and made.ratio is None and made.prices == ()
+    assert made.frontier is None and made.ratio is None and made.start.prices is None
 
 
-def holds(solution: Solution, requests: int, context: int, slots_per_request: int, reserve: int) -> bool:
+def holds(sizes: PoolSizes, requests: int, context: int, slots_per_request: int, reserve: int) -> bool:
     """Requests of one worker fit: by counting pages, slots and the cap one by one."""
     pages = sum(-(-(context + reserve) // 64) for _ in range(requests)) * 64
     return (
-        requests <= solution.running_requests
-        and requests * slots_per_request <= solution.state_slots
-        and pages <= solution.tokens
-        and context < solution.tokens
+        requests <= sizes.running_requests
+        and requests * slots_per_request <= sizes.state_slots
+        and pages <= sizes.tokens
+        and context < sizes.tokens
     )
 
 
@@ -112,14 +113,14 @@ def holds(solution: Solution, requests: int, context: int, slots_per_request: in
 def test_frontier_by_counting(name: str) -> None:
     made = seen(name)
     assert made.frontier is not None
-    deployment, solution = made.plan.deployment, made.boot.solution
+    deployment, sizes = plan(PLANS[name][0], gpu=PLANS[name][1]).deployment, made.start.sizes
     workers = deployment.attn_dp_size * deployment.replicas
     counted = (deployment.slots_per_request, deployment.decode_reserve)
     for point in made.frontier.marks:
         each = point.requests // workers
         assert point.requests == each * workers
-        assert each == 0 or holds(solution, each, point.context, *counted)
-        assert not holds(solution, each + 1, point.context, *counted)
+        assert each == 0 or holds(sizes, each, point.context, *counted)
+        assert not holds(sizes, each + 1, point.context, *counted)
         assert point.advised >= point.requests
     contexts = [point.context for point in made.frontier.points]
     assert contexts == sorted(set(contexts)) and contexts[-1] == deployment.context_length
@@ -169,9 +170,9 @@ def test_advised_flags_give_what_is_said(name: str) -> None:
     """The flags to paste are the plan's with the advised ones: a plan of these sizes what the advice says."""
     flags, gpu, given = PLANS[name]
     made = seen(name, "0.8:8k,0.2:128k", 150)
-    assert made.advice.solution is not None
-    again = boot(plan({**flags, **made.advice.flags}, gpu=gpu), given)
-    assert again.solution.sizes == made.advice.solution.sizes
+    assert made.advised.sizes is not None
+    again = boot(plan({**flags, **made.advised.flags}, gpu=gpu), given)
+    assert again.solution.sizes == made.advised.sizes
 
 
 def test_needs_of_the_workload() -> None:
@@ -184,13 +185,13 @@ def test_needs_of_the_workload() -> None:
 def test_holds() -> None:
     assert seen("mtp", "4k", 64).holds
     assert not seen("mtp", "128k", 96).holds
-    tight = picture(
+    tight = answer_report(
         plan({**DP, "enable_hierarchical_cache": True, "hicache_ratio": 2.0}, gpu="h200"),
         Demand(parse_contexts("4k"), 8),
         MemoryGiven(),
         HostGiven(host_bytes=64 << 30),
     )
-    assert tight.served.requests == 8 and tight.boot.host is not None and not tight.boot.host.fits
+    assert tight.served.requests == 8 and tight.start.host is not None and not tight.start.host.holds
     assert not tight.holds
 
 
@@ -203,4 +204,4 @@ def test_prices_are_the_librarys() -> None:
     from glm_kvplan.engines.sglang.sizing.prices import prices
 
     flags, gpu, given = PLANS["mtp"]
-    assert list(seen("mtp").prices) == prices(Server(plan(flags, gpu=gpu), given))
+    assert list(seen("mtp").start.prices or ()) == prices(Server(plan(flags, gpu=gpu), given))

@@ -2,17 +2,25 @@
 
 import io
 import re
+from html import unescape
 
 import pytest
 
 import glm_kvplan as kv
+from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.sglang.answers.advise_answer import answer_advise
+from glm_kvplan.engines.sglang.answers.advise_page import advise_page
 from glm_kvplan.engines.sglang.answers.estimate_answer import answer_estimate
 from glm_kvplan.engines.sglang.answers.estimate_page import estimate_page
+from glm_kvplan.engines.sglang.answers.report_answer import answer_report
+from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
 from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.sizing.estimate import Workload
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.show.html import html
 from glm_kvplan.show.json import document
 from glm_kvplan.show.markdown import markdown
 from glm_kvplan.show.page import Page
@@ -37,28 +45,36 @@ def flat(text: str) -> str:
 
 
 def forms(page: Page) -> dict[str, str]:
-    """The text of each form."""
+    """The text of each form; HTML without its elements."""
     out = io.StringIO()
     print_page(page, out)
-    return {"terminal": flat(out.getvalue()), "markdown": flat(markdown(page))}
+    body = html(page).partition("<body>")[2]
+    shown = unescape(re.sub("<[^>]*>", "", body))
+    return {"terminal": flat(out.getvalue()), "markdown": flat(unescape(markdown(page))), "html": flat(shown)}
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-@pytest.mark.parametrize("command", ["estimate", "solve"])
+@pytest.mark.parametrize("command", ["estimate", "solve", "report"])
 def test_every_form_has_every_warning(command: str, name: str) -> None:
     plan = kv.plan(DEPLOYMENTS[name], gpu="h200")
     host = HostGiven(host_bytes=600 << 30) if plan.deployment.enable_hierarchical_cache else UNKNOWN_HOST
     if command == "estimate":
         answer = answer_estimate(plan, Workload(131072, 64), host)
         page = estimate_page(answer)
+    elif command == "report":
+        memory = MEMORY if plan.deployment.speculative else MemoryGiven()
+        answer = answer_report(plan, Demand(parse_contexts("128k"), 64), memory, host)
+        page = report_page(answer)
     else:
         answer = answer_solve(plan, MEMORY if plan.deployment.speculative else MemoryGiven(), None, host)
         page = solve_page(answer)
-    said = document(command, answer)["warnings"]
-    assert tuple(map(str, page.warnings)) == tuple(said)
+    said = [str(warning) for warning in answer.warnings]
+    if command != "report":  # which has no JSON
+        assert document(command, answer)["warnings"] == said
+    assert [str(warning) for warning in page.warnings] == said
     for form, text in forms(page).items():
         assert [warning for warning in said if flat(warning) not in text] == [], form
-        marks = text.count("⚠️") if form == "markdown" else len(re.findall(r"!(?=[a-z-])", text))
+        marks = text.count("⚠️") if form == "markdown" else len(re.findall(r"!(?=[0-9a-z-])", text))
         assert marks >= len(said), form
     assert bool(said) == (name in EXPECTED[command]), said
 
@@ -66,4 +82,17 @@ def test_every_form_has_every_warning(command: str, name: str) -> None:
 EXPECTED = {
     "estimate": ("decode", "host cache", "host cache by size", "too small"),
     "solve": ("attention DP", "decode", "host cache", "host cache by size", "pipeline"),
+    "report": ("attention DP", "decode", "host cache", "host cache by size", "pipeline", "too small"),
 }
+
+
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_a_report_keeps_no_warning_of_solve_or_advise_back(name: str) -> None:
+    plan = kv.plan(DEPLOYMENTS[name], gpu="h200")
+    host = HostGiven(host_bytes=600 << 30) if plan.deployment.enable_hierarchical_cache else UNKNOWN_HOST
+    memory = MEMORY if plan.deployment.speculative else MemoryGiven()
+    demand = Demand(parse_contexts("128k"), 64)
+    shown = set(report_page(answer_report(plan, demand, memory, host)).warnings)
+    asked = host._replace(prefix_tokens=131072)
+    assert shown >= set(solve_page(answer_solve(plan, memory, 131072, asked)).warnings)
+    assert shown >= set(advise_page(answer_advise(plan, demand, memory)).warnings)

@@ -18,6 +18,8 @@ from glm_kvplan.engines.expectations import Expectations
 from glm_kvplan.engines.planner import given
 from glm_kvplan.engines.sglang.answers.advise_answer import answer_advise
 from glm_kvplan.engines.sglang.answers.advise_page import advise_page
+from glm_kvplan.engines.sglang.answers.report_answer import answer_report
+from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
 from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.boot_log.causes import causes
@@ -338,6 +340,7 @@ def pages(plan: Plan, memory: MemoryGiven) -> dict[str, str]:
     return {
         "solve": markdown(solve_page(answer_solve(plan, memory))),
         "advise": markdown(advise_page(answer_advise(plan, demand, memory))),
+        "report": markdown(report_page(answer_report(plan, demand, memory))),
         "check": " ".join(f"{each.name} {each.found} {each.at_most}" for each in judged),
     }
 
@@ -347,6 +350,8 @@ def test_sizes_of_an_unknown_draft_are_marked_everywhere() -> None:
     said = pages(plan, memory)
     for name in SIZES:
         assert re.search(rf"{name}\W+at most [\d,]+", said["solve"]), said["solve"]
+        assert re.search(rf"{name}\W+at most [\d,]+", said["report"]), said["report"]
+    assert "At most: 8 requests" in said["report"] and "is not counted" in said["report"]
     assert said["solve"].partition(" stay free")[0].rpartition("\n")[2].startswith("at most ")
     sized = said["advise"].partition("the engine then sizes ")[2].partition("\n")[0]
     assert re.fullmatch(r"at most [\d,]+ tokens, at most [\d,]+ state slots, at most [\d,]+ running requests", sized)

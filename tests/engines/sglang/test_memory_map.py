@@ -254,7 +254,7 @@ def test_the_server_that_ran_out_and_the_one_that_did_not(name: str, verdict: st
     )
     result = headroom(found, needs)
     assert result.verdict == verdict
-    assert ("prefill batch" in result.message) == (verdict == "tight")
+    assert ("prefill batch" in str(result.message)) == (verdict == "tight")
 
 
 def test_pools_fit_and_the_first_prompt_dies() -> None:
@@ -275,7 +275,7 @@ def test_pools_fit_and_the_first_prompt_dies() -> None:
         )
         verdicts[release] = headroom(found, needs)
     assert verdicts["0.5.20"].verdict == "short"
-    assert "the pools fit, but the first prompt of 1,048,570 tokens dies" in verdicts["0.5.20"].message
+    assert "the pools fit, but the first prompt of 1,048,570 tokens dies" in str(verdicts["0.5.20"].message)
     assert verdicts["0.5.21"].verdict == "fits"
     more = memory_budget(placed(deployment), pre_gib=176.0, available_gib=pools / GIB - 1)
     found = memory_map(one_rank(deployment, load_profile("0.5.20")), sizes, more)

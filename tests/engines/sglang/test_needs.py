@@ -251,7 +251,7 @@ def test_what_decides(free: int, limit: int | None, verdict: str, decided_by: st
 def said(free: int, limit: int | None = None, certainty: str = "derived", returned: int = 0) -> str:
     segments = (Segment("draft embedding and head", returned, True, "estimated", ""),) if returned else ()
     memory = MemoryMap(0, (*segments, Segment("free", free, False, certainty, "")))
-    return headroom(memory, served(limit)).message
+    return str(headroom(memory, served(limit)).message)
 
 
 def test_the_numbers_of_the_verdict_in_words() -> None:

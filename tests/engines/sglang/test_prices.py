@@ -85,6 +85,9 @@ def test_prices_of_workers() -> None:
     wider = priced(server)["dp_size"]
     assert (wider.before, wider.after, wider.flags) == ("2", "4", {"dp_size": 4, "enable_dp_attention": True})
     assert (wider.slots, wider.requests, wider.total_requests) == (-50, -5, 0)  # 10 a worker of two, 5 of four
+    assert (wider.total_slots, wider.gpus) == (0, 0)
+    assert (slot.total_slots, slot.total_tokens, slot.gpus) == (2, 2 * slot.tokens, 0)
+    assert priced(server)["tp_size"].gpus == server.plan.gpus
     assert wider.estimated  # attention weights lie otherwise
 
 
@@ -116,7 +119,8 @@ def test_other_weights_are_estimated_anew() -> None:
 def test_a_turn_that_does_not_start_has_no_deltas() -> None:
     price = priced(server_of(FIXED, 101 * SLOT + PAGE))["max_mamba_cache_size"]
     flags = {"max_mamba_cache_size": 101}
-    assert price == Price("max_mamba_cache_size", "100", "101", 0, 0, 0, 0, 0, "no_token_memory", False, flags)
+    nothing = (0,) * 8
+    assert price == Price("max_mamba_cache_size", "100", "101", *nothing, "no_token_memory", False, flags)
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
         host=shown_host,
         decode_overrun=overrun,
         warnings=(
-            *_shortfalls(found),
+            *shortfalls(found),
             *overrun_warnings(overrun),
             *(hazard.message for hazard in (() if host is None else host.hazards)),
         ),
@@ -234,7 +234,7 @@ def _request(plan: Plan, answer: Estimate, rank: RankEstimate) -> RequestShown:
     )
 
 
-def _shortfalls(answer: Estimate) -> Iterator[Text]:
+def shortfalls(answer: Estimate) -> Iterator[Text]:
     """Where sizes that flags fix are smaller than the workload."""
     for name, need, size in zip(answer.need._fields, answer.need, answer.sizes, strict=True):
         if need > size:

@@ -4,7 +4,7 @@ from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer, Fi
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.show.format import SHORT_UNIT, count, decimal, gib, whole
-from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
 
 
@@ -33,7 +33,7 @@ def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
         Section("ledgers", (_ledger_table(answer, stage),), say("What one rank's ledgers cost"), quiet=True),
         Section("request", (Line(_request(answer)),), say("One request"), quiet=True),
         Section("allocated", (_allocation_table(stage),), say("What one rank's pools take"), quiet=True),
-        Section("map", (map_stack(answer.memory_map),), say("One rank's memory, to scale"), quiet=True),
+        Section("map", (Figure(map_stack(answer.memory_map)),), say("One rank's memory, to scale"), quiet=True),
     ]
     if answer.host is not None:
         sections.append(host_section(answer.host))

@@ -12,7 +12,7 @@ from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import three_digits, whole
-from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
 
 SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
@@ -37,7 +37,7 @@ def _sections(answer: SolveAnswer) -> Iterator[Section]:
     if answer.served is not None:
         yield Section("served", (_served(answer.served, answer.memory),), say("Requests at once"), quiet=True)
     map_title = say("One rank's memory, to scale")
-    yield Section("map", (map_stack(answer.memory_map, unsure(answer)),), map_title, quiet=True)
+    yield Section("map", (Figure(map_stack(answer.memory_map, unsure(answer))),), map_title, quiet=True)
     verdict = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
     yield Section("headroom", (verdict,), say("Headroom"), quiet=True)
     if answer.host is not None:
@@ -138,6 +138,12 @@ def _prices(priced: tuple[Price, ...], estimated: bool) -> Section:
     blocks: list[Line | Table] = []
     if estimated:
         blocks.append(Line(say("~ from the middle of the estimate, to three digits"), "muted"))
+    title = say("prices: one more unit of a knob, in the whole deployment; free memory of a GPU")
+    return Section("prices", (*blocks, price_table(priced, estimated)), title)
+
+
+def price_table(priced: tuple[Price, ...], estimated: bool) -> Table:
+    """A row a knob: what one more unit of it buys and costs."""
     columns = (
         Column(say("knob")),
         Column(say("from → to")),
@@ -146,17 +152,27 @@ def _prices(priced: tuple[Price, ...], estimated: bool) -> Section:
         Column(say("requests"), "change"),
         Column(say("free GiB"), "gib_change"),
     )
-    blocks.append(Table(columns, tuple(_price_row(price, estimated) for price in priced)))
-    title = say("prices: one more unit of a knob; tokens and slots of a DP worker, requests of all")
-    return Section("prices", tuple(blocks), title)
+    return Table(columns, tuple(_price_row(price, estimated) for price in priced))
 
 
 def _price_row(price: Price, estimated: bool) -> Row:
-    template = "{before} → {after}, its memory estimated" if price.estimated else "{before} → {after}"
-    moved = say(template, before=price.before, after=price.after)
+    moved = Cell(price_move(price), "muted")
     if price.failure is not None:
-        refused = Cell(say("refused: {kind}", kind=price.failure.replace("_", " ")), "bad")
-        return Row((price.knob, Cell(moved, "muted"), refused, None, None, None))
+        return Row((price.knob, moved, Cell(price_refused(price.failure), "bad"), None, None, None))
     estimated = estimated or price.estimated
-    deltas = [Cell(each, estimated=estimated) for each in (price.tokens, price.slots, price.total_requests)]
-    return Row((price.knob, Cell(moved, "muted"), *deltas, price.free_bytes))
+    deltas = [Cell(each, estimated=estimated) for each in (price.total_tokens, price.total_slots, price.total_requests)]
+    return Row((price.knob, moved, *deltas, price.free_bytes))
+
+
+def price_move(price: Price) -> Said:
+    """`4 → 8 (4 more GPUs, its memory estimated)`."""
+    remarks = (
+        *((say("{count} more GPUs", count=price.gpus),) if price.gpus else ()),
+        *((say("its memory estimated"),) if price.estimated else ()),
+    )
+    template = "{before} → {after} ({remarks})" if remarks else "{before} → {after}"
+    return say(template, before=price.before, after=price.after, remarks=remarks)
+
+
+def price_refused(failure: str) -> Said:
+    return say("refused: {kind}", kind=failure.replace("_", " "))

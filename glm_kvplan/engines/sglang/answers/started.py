@@ -73,4 +73,4 @@ def _bounds(answer: Boot) -> Iterator[Bound]:
     yield Bound("tokens bound by", tokens.name, tokens.text)
     yield Bound("running requests bound by", requests.name, requests.text)
     yield Bound("state slots bound by", slots.name, slots.text)
-    yield Bound("headroom", answer.headroom.verdict, answer.headroom.message)
+    yield Bound("headroom", answer.headroom.verdict, str(answer.headroom.message))

@@ -76,9 +76,9 @@ def _remarks(plan: Plan, expect: Expectations, answer: Boot, judged: Mapping[str
     deployment = plan.deployment
     assert answer.headroom is not None
     if answer.headroom.verdict == "short" and expect.headroom != "fits":
-        yield Remark("headroom", answer.headroom.message, ("expect", "headroom"))
+        yield Remark("headroom", str(answer.headroom.message), ("expect", "headroom"))
     if answer.headroom.verdict == "tight":
-        yield Remark("tight_headroom", answer.headroom.message, ("expect", "headroom"))
+        yield Remark("tight_headroom", str(answer.headroom.message), ("expect", "headroom"))
     asked, granted = deployment.max_running_requests, answer.solution.running_requests * deployment.attn_dp_size
     if asked is not None and "max_running_requests" in plan.flags and granted < asked:
         assert answer.limits is not None

@@ -68,7 +68,7 @@ def _boots(answer: Boot) -> Judgement:
         return Judgement("boots", False, "starts", "refused", kind, str(answer.failure))
     assert answer.map is not None and answer.headroom is not None
     if answer.map.usable < 0:
-        return Judgement("boots", False, "starts", "out of memory", "memory", answer.headroom.message)
+        return Judgement("boots", False, "starts", "out of memory", "memory", str(answer.headroom.message))
     return Judgement("boots", True, "starts", "starts", "", "")
 
 
@@ -95,7 +95,9 @@ def _headroom(wanted: float | str, deployment: Deployment, answer: Boot) -> Judg
     verdict = answer.headroom
     at_most = answer.budget.upper_bound
     if isinstance(wanted, str):
-        return Judgement("headroom", verdict.verdict != "short", wanted, verdict.verdict, "memory", verdict.message)
+        return Judgement(
+            "headroom", verdict.verdict != "short", wanted, verdict.verdict, "memory", str(verdict.message)
+        )
     free = answer.map.free / GIB
     why = (
         f"mem_fraction_static {deployment.mem_fraction_static:g} keeps {answer.solution.slack_gib:.2f} GiB out of the "

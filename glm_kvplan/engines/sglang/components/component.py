@@ -19,15 +19,20 @@ KV_SPLIT = "page_first_kv_split"  # the host memory layout that keeps index keys
 
 
 class SegmentKind(NamedTuple):
-    """A bar of the memory map. Components that name the same one are drawn as one; `unit` is what its size follows."""
+    """A bar of the memory map. Components that name the same one are drawn as one; `unit` is what its size follows,
+    `ledger` which of the three it belongs to, and has the colour of.
+    """
 
     name: str
     note: str
     unit: Unit
+    ledger: Literal["latent", "index", "states", ""] = ""
 
 
 PADDING = SegmentKind("padding page", "one page more than the pool's tokens, in every layer", "rank")
-SLAB = SegmentKind("draft-layer state slab", "a state slab for the draft layer, which has no state", "state slot")
+SLAB = SegmentKind(
+    "draft-layer state slab", "a state slab for the draft layer, which has no state", "state slot", "states"
+)
 APART = (PADDING, SLAB)  # what several components hold a part of
 
 

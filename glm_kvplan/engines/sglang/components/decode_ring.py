@@ -93,7 +93,9 @@ COMPONENT = Component(
     name=NAME,
     title="Decode ring",
     unit="state slot",
-    segment=SegmentKind("decode rings", "the inputs from which decoding replays, never charged", "state slot"),
+    segment=SegmentKind(
+        "decode rings", "the inputs from which decoding replays, never charged", "state slot", "states"
+    ),
     tensors=tensors,
     ledger=ledger,
     difference=difference,

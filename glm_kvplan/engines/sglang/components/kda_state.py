@@ -156,6 +156,7 @@ COMPONENT = Component(
         "state slots",
         "one recurrent state and convolution window a slot and KDA layer, and one padding slot",
         "state slot",
+        "states",
     ),
     charge=charge,
     tensors=tensors,

@@ -145,7 +145,9 @@ COMPONENT = Component(
     name=NAME,
     title="MLA latent KV",
     unit="token",
-    segment=SegmentKind("latent KV", "one row a token and full-attention layer, whole on every rank", "token"),
+    segment=SegmentKind(
+        "latent KV", "one row a token and full-attention layer, whole on every rank", "token", "latent"
+    ),
     charge=charge,
     tensors=tensors,
     ledger=ledger,

@@ -159,7 +159,9 @@ COMPONENT = Component(
     name=NAME,
     title="Verify snapshots",
     unit="request row",
-    segment=SegmentKind("verify snapshots", "the states after every draft token of every request", "request row"),
+    segment=SegmentKind(
+        "verify snapshots", "the states after every draft token of every request", "request row", "states"
+    ),
     charge=charge,
     tensors=tensors,
     ledger=ledger,

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap
 from glm_kvplan.engines.sglang.sizing.transients import Transients
+from glm_kvplan.show.format import whole
+from glm_kvplan.show.said import Said, say
 from glm_kvplan.units import GIB
 
 
@@ -15,7 +17,21 @@ class Headroom(NamedTuple):
     verdict: str
     free: int
     needed: int
-    message: str
+    message: Said
+
+
+_SAID = {
+    "pools": "the pools with what the budget does not charge take {over} GiB more than there is: the server dies while "
+    "it allocates them; lower --mem-fraction-static",
+    "prompt": "the pools fit, but the first prompt of {prompt} tokens dies: {have}, it needs ~{needed} GiB ({items}); "
+    "lower --mem-fraction-static or --chunked-prefill-size",
+    "error": "{have} and a prompt of {prompt} tokens needs ~{needed} GiB ({items}), which is estimated to {unsure} "
+    "GiB: lower --mem-fraction-static or --chunked-prefill-size to be safe",
+    "batch": "{have}: one prompt of {prompt} tokens fits, but a prefill batch whose contexts add up to more than "
+    "{limit} tokens (cached prefixes count; the pool holds {pool}) dies, because this release does not bound the "
+    "indexer's logits; lower --chunked-prefill-size or take a later release",
+    "nothing": "{have}, serving a prompt of {prompt} tokens needs ~{needed} GiB ({items})",
+}
 
 
 def judge(free: int, needs: Transients) -> tuple[str, str]:
@@ -39,32 +55,20 @@ def headroom(memory: MemoryMap, needs: Transients, upper_bound: bool = False) ->
     free, needed, unsure = memory.usable, needs.nbytes, needs.unsure_bytes
     verdict, decided_by = judge(free, needs)
     about = "~" * (memory.segments[-1].certainty == "estimated")
-    have, prompt = f"{'at most ' * upper_bound}{about}{free / GIB:.1f} GiB stay free", f"{needs.prompt_tokens:,}"
+    have, template = f"{about}{free / GIB:.1f}", "{free} GiB stay free"
     if memory.usable > memory.free:
-        have += " (the draft's embedding and head among them)"
-    want = ", ".join(f"{item.name} ~{item.nbytes / GIB:.1f}" for item in needs.items)
-    if decided_by == "pools":
-        message = (
-            f"the pools with what the budget does not charge take {about}{-free / GIB:.1f} GiB more than there is: the "
-            "server dies while it allocates them; lower --mem-fraction-static"
-        )
-    elif decided_by == "prompt":
-        message = (
-            f"the pools fit, but the first prompt of {prompt} tokens dies: {have}, it needs "
-            f"~{needed / GIB:.1f} GiB ({want}); lower --mem-fraction-static or --chunked-prefill-size"
-        )
-    elif decided_by == "error":
-        message = (
-            f"{have} and a prompt of {prompt} tokens needs ~{needed / GIB:.1f} GiB ({want}), which "
-            f"is estimated to {unsure / GIB:.1f} GiB: lower --mem-fraction-static or --chunked-prefill-size to be safe"
-        )
-    elif decided_by == "batch":
-        message = (
-            f"{have}: one prompt of {prompt} tokens fits, but a prefill batch whose contexts add up to "
-            f"more than {needs.largest_context:,} tokens (cached prefixes count; the pool holds "
-            f"{needs.pool_tokens:,}) dies, because this release does not bound the indexer's logits; "
-            "lower --chunked-prefill-size or take a later release"
-        )
-    else:
-        message = f"{have}, serving a prompt of {prompt} tokens needs ~{needed / GIB:.1f} GiB ({want})"
+        template = "{free} GiB stay free (the draft's embedding and head among them)"
+    message = say(
+        _SAID[decided_by],
+        have=say(template, free=say("at most {value}", value=have) if upper_bound else have),
+        prompt=whole(needs.prompt_tokens),
+        needed=f"{needed / GIB:.1f}",
+        items=tuple(
+            say("{name} ~{size}", name=say(item.name), size=f"{item.nbytes / GIB:.1f}") for item in needs.items
+        ),
+        unsure=f"{unsure / GIB:.1f}",
+        over=f"{about}{-free / GIB:.1f}",
+        limit=whole(needs.largest_context or 0),
+        pool=whole(needs.pool_tokens),
+    )
     return Headroom(verdict, free, needed, message)

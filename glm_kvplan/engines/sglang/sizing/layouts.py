@@ -16,6 +16,7 @@ class Layout(NamedTuple):
     changes: dict[str, Any]  # flags to change, under the engine's argument names
     gpus: int
     served: Served
+    flags: dict[str, Any]  # everything to type: the plan's own flags, the changes, and the split that serves
     estimated: bool = False  # memory was read for other weights a rank, and is estimated for these
 
 
@@ -39,7 +40,7 @@ def nearest_layouts(server: Server, demand: Demand, most: int) -> list[Layout]:
         if split is not None:
             gpus = other.deployment.world_size * other.deployment.replicas
             got = served(demand, split.deployment, split.sizes)
-            found.append(Layout(changes, gpus, got, other.memory_moved))
+            found.append(Layout(changes, gpus, got, dict(split.plan.flags), other.memory_moved))
     return found
 
 

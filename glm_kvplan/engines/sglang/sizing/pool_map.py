@@ -17,7 +17,8 @@ RETURNED = "draft embedding and head"
 class Segment(NamedTuple):
     """`charged`: the engine's budget pays for it. Certainty: exact (tensor shapes), derived, or estimated.
 
-    `components` are the pools in it, and `unit` is what their size follows; both are empty for what is no pool.
+    `components` are the pools in it, `unit` is what their size follows, and `ledger` which of the three they belong
+    to (latent, index, states); all are empty for what is no pool.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Segment(NamedTuple):
     note: str
     unit: str = ""
     components: tuple[str, ...] = ()
+    ledger: str = ""
 
 
 class MemoryMap(NamedTuple):
@@ -89,8 +91,8 @@ def pool_segments(rank: Rank, sizes: PoolSizes, staging_bytes: int = 0) -> tuple
             pool.add(component.name, allocated)
             pool.charged = pool.charged or found.charged > 0
     segments = [
-        Segment(kind.name, pool.nbytes, pool.charged, "exact", kind.note, kind.unit, tuple(pool.components))
-        for kind, pool in pools.items()
+        Segment(name, pool.nbytes, pool.charged, "exact", note, unit, tuple(pool.components), ledger)
+        for (name, note, unit, ledger), pool in pools.items()
     ]
     return tuple(sorted(segments, key=lambda segment: not segment.charged))
 

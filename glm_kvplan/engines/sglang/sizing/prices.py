@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Price(NamedTuple):
-    """One knob moved by one unit. Deltas are of one rank (one DP worker); `total_...` of the whole engine."""
+    """One knob moved by one unit. Deltas are of one rank (one DP worker); `total_...` of the whole deployment."""
 
     knob: str
     before: str
@@ -17,7 +17,10 @@ class Price(NamedTuple):
     tokens: int  # more tokens in the pool
     slots: int  # more state slots
     requests: int  # more running requests
-    total_requests: int  # over all DP workers
+    total_tokens: int  # over all DP workers and replicas, as the next two
+    total_slots: int
+    total_requests: int
+    gpus: int  # more GPUs
     free_bytes: int  # more bytes free once every pool is allocated, charged or not
     failure: str | None  # the engine would not start: the kind of failure; the deltas are then 0
     estimated: bool  # memory was read for other weights a rank, and is estimated for these
@@ -42,18 +45,27 @@ def _price(server: Server, name: str, turn: "Turn") -> Price | None:
     other = server.tried(**turn.flags)
     if other is None:
         return None
-    base, moved = (
-        Price(name, turn.before, turn.after, 0, 0, 0, 0, 0, None, other.memory_moved, turn.flags),
-        other.failed,
-    )
-    if moved is not None:
-        return base._replace(failure=moved.failure)
-    before, after = server.sizes, other.sizes
-    return base._replace(
+    fails = None if other.failed is None else other.failed.failure
+    before, after = server.sizes, other.sizes if fails is None else server.sizes
+    now, then = _workers(server), _workers(other if fails is None else server)
+    return Price(
+        knob=name,
+        before=turn.before,
+        after=turn.after,
         tokens=after.tokens - before.tokens,
         slots=after.state_slots - before.state_slots,
         requests=after.running_requests - before.running_requests,
-        total_requests=after.running_requests * other.deployment.attn_dp_size
-        - before.running_requests * server.deployment.attn_dp_size,
-        free_bytes=other.free - server.free,
+        total_tokens=after.tokens * then - before.tokens * now,
+        total_slots=after.state_slots * then - before.state_slots * now,
+        total_requests=after.running_requests * then - before.running_requests * now,
+        gpus=other.plan.gpus - server.plan.gpus,
+        free_bytes=0 if fails is not None else other.free - server.free,
+        failure=fails,
+        estimated=other.memory_moved,
+        flags=turn.flags,
     )
+
+
+def _workers(server: Server) -> int:
+    """Ranks with tokens and states of their own."""
+    return server.deployment.attn_dp_size * server.deployment.replicas

@@ -1,13 +1,19 @@
 """The drawing library's SVG made fit for a page: colours as variables, names that cannot clash, words for readers."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, fromstring, register_namespace, tostring
 
-from glm_kvplan.show.charts_style import COLOURS
+from glm_kvplan.show.drawing_style import COLOURS
 
-if TYPE_CHECKING:
-    from glm_kvplan.show.report_page import Chart
+
+class Described(NamedTuple):
+    """A chart's name, and its title and description in the language of a page."""
+
+    name: str
+    title: str
+    alt: str
+
 
 OURS = "kv-"  # what an artist's name starts with where a page keeps it
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -18,7 +24,7 @@ _STILL = re.compile(r"rotate\(-?0(?:\.0)? [^)]*\)")
 _VARIABLE = {colour: f"var(--{name})" for name, colour in COLOURS.items()}
 
 
-def embedded(svg: bytes, chart: "Chart", kind: str) -> Element:
+def embedded(svg: bytes, chart: Described, kind: str) -> Element:
     """A chart as an element of a page, for "wide" or "narrow" windows: no size, font or namespace of its own."""
     root = fromstring(svg)
     _strip(root)
@@ -39,7 +45,7 @@ def embedded(svg: bytes, chart: "Chart", kind: str) -> Element:
     return root
 
 
-def standalone(svg: bytes, chart: "Chart", fonts: tuple[str, ...]) -> str:
+def standalone(svg: bytes, chart: Described, fonts: tuple[str, ...]) -> str:
     """A chart as a file, in fixed colours on its own ground; `fonts` are tried in turn."""
     root = fromstring(svg)
     for name in root.findall(f"{{{_SVG}}}metadata"):
@@ -99,7 +105,7 @@ def _referenced(root: Element) -> set[str]:
     return found | {value[1:] for value in values if value.startswith("#")}
 
 
-def _describe(root: Element, chart: "Chart", prefix: str, namespace: str = "") -> None:
+def _describe(root: Element, chart: Described, prefix: str, namespace: str = "") -> None:
     """A title and a description, which screen readers read instead of the drawing."""
     root.set("role", "img")
     root.set("aria-labelledby", f"{prefix}title {prefix}desc")

@@ -19,21 +19,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, told apart by the colour-blind; hatches and labels say the same again. A page replaces
-# each colour by its variable of that name, so no two roles may share one.
+# each colour by its variable of that name, so no two roles may share one. The three ledgers have theirs on every chart.
 COLOURS = {
     "ink": "#1f2328",
     "muted": "#59636e",
     "line": "#d1d9e0",
     "paper": "#ffffff",
     "loaded": "#999999",
-    "charged": "#0072b2",
-    "uncharged": "#e69f00",
+    "latent": "#0072b2",
+    "index": "#56b4e9",
+    "states": "#cc79a7",
+    "other": "#e69f00",
     "free": "#009e73",
     "alarm": "#d55e00",
-    "tokens": "#56b4e9",
-    "states": "#cc79a7",
     "cap": "#f0e442",
 }
+STRIPES = "////"  # of a bar with a mark
 
 TEXT, SMALL, ROW = 9.0, 8.0, 19.0  # points
 WIDE, NARROW = 640.0, 290.0
@@ -179,7 +180,7 @@ class Key(NamedTuple):
     colour: str
     hatch: str = ""
     marker: str = ""  # a marker or a line ("-", "--") instead of a patch
-    filled: bool = True
+    edge: str = ""  # of a marker; its own colour where none is named
 
 
 def legend(made: "Figure", keys: list[Key], left: float, top: float, width: float) -> None:
@@ -203,8 +204,8 @@ def legend(made: "Figure", keys: list[Key], left: float, top: float, width: floa
                     marker=None if lined else key.marker,
                     markevery=[1],
                     markersize=8,
-                    markerfacecolor=COLOURS[key.colour] if key.filled else COLOURS["paper"],
-                    markeredgecolor=COLOURS[key.colour],
+                    markerfacecolor=COLOURS[key.colour],
+                    markeredgecolor=COLOURS[key.edge or key.colour],
                 )
             )
         else:

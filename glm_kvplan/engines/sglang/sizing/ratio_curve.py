@@ -2,12 +2,11 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.sizing.advice import Advice
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.split import requests_wanted, slots_needed, tokens_of
-from glm_kvplan.engines.sglang.sizing.start import Boot
 
 RATIOS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)
 
@@ -37,15 +36,19 @@ class RatioCurve(NamedTuple):
         return len({point.slots for point in self.points}) > 1
 
 
-def ratio_curve(answer: Boot, server: Server, demand: Demand, advice: Advice | None) -> RatioCurve:
+def ratio_curve(solution: Solution, server: Server, demand: Demand, advised: PoolSizes | None) -> RatioCurve:
     """The curve of a server that starts, with every other flag as it is and no explicit slots."""
     points = tuple(point for ratio in RATIOS if (point := _at(server, ratio)) is not None)
-    ratio = answer.solution.costs.state_ratio if answer.solution.costs.state_slots is None else None
-    advised = None
-    if advice is not None and advice.solution is not None:
-        advised = _point(None, advice.solution)
+    ratio = solution.costs.state_ratio if solution.costs.state_slots is None else None
     tokens, slots = needs(server, demand)
-    return RatioCurve(points, _at(server, None), _point(ratio, answer.solution), advised, tokens, slots)
+    return RatioCurve(
+        points,
+        _at(server, None),
+        RatioPoint(ratio, *solution.sizes),
+        None if advised is None else RatioPoint(None, *advised),
+        tokens,
+        slots,
+    )
 
 
 def needs(server: Server, demand: Demand) -> tuple[int, int]:
@@ -59,8 +62,4 @@ def _at(server: Server, ratio: float | None) -> RatioPoint | None:
     other = server.tried(mamba_full_memory_ratio=ratio, max_mamba_cache_size=None)
     if other is None or not other.starts:
         return None
-    return _point(other.deployment.mamba_full_memory_ratio, other.solution)
-
-
-def _point(ratio: float | None, solution: Solution) -> RatioPoint:
-    return RatioPoint(ratio, solution.tokens, solution.state_slots, solution.running_requests)
+    return RatioPoint(other.deployment.mamba_full_memory_ratio, *other.solution.sizes)

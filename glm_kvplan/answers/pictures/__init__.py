@@ -1,1 +1,0 @@
-"""The numbers behind the charts."""

@@ -1,0 +1,116 @@
+"""One plan and its workload seen from every side, whole: the answer of `kvplan report`."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown, answer_advise, show_demand
+from glm_kvplan.engines.sglang.answers.estimate_answer import shortfalls
+from glm_kvplan.engines.sglang.answers.plan_head import head_of
+from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer, show_start
+from glm_kvplan.engines.sglang.components import rank_ledgers
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.rank import rank_of
+from glm_kvplan.engines.sglang.sizing.estimate import estimate
+from glm_kvplan.engines.sglang.sizing.frontier import Frontier, fits, frontier
+from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
+from glm_kvplan.engines.sglang.sizing.prices import prices
+from glm_kvplan.engines.sglang.sizing.ratio_curve import RatioCurve, ratio_curve
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
+from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.sizing_steps import Step, sizing_steps
+from glm_kvplan.engines.sglang.sizing.start import boot
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.show.said import Text
+from glm_kvplan.workload import Workload
+
+
+class Made(NamedTuple):
+    """How a report came to be: the command as typed, and the day (`2026-11-29`)."""
+
+    command: str
+    day: str
+
+
+class ReportAnswer(NamedTuple):
+    """`start` is the plan as launched and `advised` what `kvplan advise` says of it. Where the engine refuses to
+    start, `served` counts nothing, and what would be said of pools that do not exist is empty or None.
+
+    `flags` and `environment` are those of the launch; `choices` every resolved flag with its reason.
+    """
+
+    head: Head
+    demand: DemandShown
+    start: SolveAnswer
+    served: Served  # of the demand, by the pools as launched
+    mean_served: int  # requests, if all lengths came by their shares
+    span: tuple[int, int]  # requests of the demand at the ends of the memory's error
+    advised: AdviseAnswer
+    ledgers: tuple[Ledger, ...]  # of the pipeline stage with the least memory left
+    steps: tuple[Step, ...]
+    frontier: Frontier | None
+    ratio: RatioCurve | None
+    flags: Mapping[str, object]
+    environment: Mapping[str, str]
+    choices: tuple[Choice, ...]
+    warnings: tuple[Text, ...]
+    made: Made
+
+    @property
+    def holds(self) -> bool:
+        """The engine starts, survives its first long prompt and serves the whole demand; the host holds HiCache."""
+        room = self.start.headroom
+        if room is None or room.verdict == "short":
+            return False
+        return self.start.holds and self.served.requests >= self.demand.concurrency
+
+
+def answer_report(
+    plan: Plan,
+    demand: Demand,
+    given: MemoryGiven,
+    host_given: HostGiven = UNKNOWN_HOST,
+    *,
+    command: str = "",
+    day: str = "",
+) -> ReportAnswer:
+    """Everything about `plan` under this memory and workload; `command` and `day` say how it was asked.
+
+    Raises InputError for a demand no pool serves and for unknown memory, RefusedError as `boot` does.
+    """
+    check(demand, plan.deployment)
+    if host_given.prefix_tokens is None:
+        host_given = host_given._replace(prefix_tokens=max(1, round(demand.contexts.mean)))
+    found, server = boot(plan, given, demand.contexts.longest, host_given), Server(plan, given)
+    starts = found.failure is None
+    start = show_start(plan, found, tuple(prices(server)) if starts else None)
+    advised = answer_advise(plan, demand, given)
+    mean = demand._replace(contexts=demand.contexts.as_mean)
+    ends = found.span if starts else (None, None)
+    low, high = (0 if end is None else served(demand, plan.deployment, end).requests for end in ends)
+    return ReportAnswer(
+        head=head_of(plan),
+        demand=show_demand(demand),
+        start=start,
+        served=fits(plan, found, demand) if starts else Served(0, 0, "memory"),
+        mean_served=fits(plan, found, mean).requests if starts else 0,
+        span=(low, high),
+        advised=advised,
+        ledgers=rank_ledgers(rank_of(plan, found.stage), start.sizes) if starts else (),
+        steps=sizing_steps(found.solution),
+        frontier=frontier(plan, found, server, demand.checkpoints) if starts else None,
+        ratio=ratio_curve(found.solution, server, demand, advised.sizes) if starts else None,
+        flags=plan.flags,
+        environment=plan.environment,
+        choices=plan.choices,
+        warnings=tuple(dict.fromkeys((*start.warnings, *advised.warnings, *_short(plan, demand)))),
+        made=Made(command, day),
+    )
+
+
+def _short(plan: Plan, demand: Demand) -> Iterator[Text]:
+    """Where sizes that flags fix are smaller than requests of one length need."""
+    if len(demand.contexts.lengths) == 1:
+        yield from shortfalls(estimate(plan, Workload(demand.contexts.longest, demand.concurrency)))

@@ -1,0 +1,91 @@
+"""A report's answer in a sentence, and the remarks that belong to it."""
+
+from collections.abc import Iterator
+
+from glm_kvplan.engines.flag_words import flag_word
+from glm_kvplan.engines.mix_words import promised
+from glm_kvplan.engines.sglang.answers.advise_page import contexts_said
+from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
+from glm_kvplan.engines.sglang.flags import FLAG
+from glm_kvplan.memory.budget_words import at_most, bound_said
+from glm_kvplan.show.format import whole
+from glm_kvplan.show.page import Verdict
+from glm_kvplan.show.said import Said, say
+
+
+def gpus(answer: ReportAnswer) -> str:
+    """`8 × H200`: those of the whole deployment."""
+    return f"{answer.head.gpus} × {answer.head.gpu.name}"
+
+
+def wanted(answer: ReportAnswer) -> Said:
+    demand = answer.demand
+    template = "Wanted: {requests} requests at once, contexts of {contexts}."
+    if demand.checkpoints:
+        template = "Wanted: {requests} requests at once, contexts of {contexts}, {checkpoints} checkpoints each."
+    return say(
+        template,
+        requests=whole(demand.concurrency),
+        contexts=contexts_said(demand),
+        checkpoints=whole(demand.checkpoints),
+    )
+
+
+def verdict(answer: ReportAnswer) -> Verdict:
+    start, asked = answer.start, answer.demand.concurrency
+    remarks = tuple(_remarks(answer))
+    if start.failure is not None:
+        return Verdict(say("No: the engine refuses to start: {reason}", reason=start.failure.message), "bad", remarks)
+    assert start.headroom is not None
+    if start.headroom.verdict == "short":
+        return Verdict(say("No: {reason}.", reason=start.headroom.message), "bad", remarks)
+    given = {
+        "wanted": whole(asked),
+        "served": at_most(whole(answer.served.requests), start.memory),
+        "contexts": contexts_said(answer.demand),
+        "gpus": gpus(answer),
+        "limit": say(answer.served.limit),
+    }
+    bound = start.memory.upper_bound
+    if answer.served.requests < asked:
+        template = "No: {served} of {wanted} requests, contexts of {contexts}, fit at once on {gpus}, bound by {limit}."
+        return Verdict(say(template, **given), "bad", remarks)
+    if not answer.holds:
+        return Verdict(say("No: the host's memory does not hold the HiCache pools."), "bad", remarks)
+    tight = bound or start.headroom.verdict == "tight" or answer.span[0] < asked
+    template = "Yes: {wanted} requests, contexts of {contexts}, fit at once on {gpus}."
+    if bound:
+        template = "At most: {wanted} requests, contexts of {contexts}, fit at once on {gpus}, as far as is known."
+    return Verdict(say(template, **given), "careful" if tight else "good", remarks)
+
+
+def _remarks(answer: ReportAnswer) -> Iterator[Said]:
+    start = answer.start
+    if start.memory.upper_bound:
+        yield say("{text}.", text=bound_said(start.memory))
+    if start.remedies:
+        flags = ", ".join(remedy.text for remedy in start.remedies)
+        yield say("Each of these alone lets it start: {flags}.", flags=flags)
+    if start.failure is None and answer.demand.lengths > 1:
+        text = promised(answer.demand.confidence, answer.mean_served)
+        yield say("{served} fit {promise}.", served=whole(answer.served.requests), promise=text)
+    if start.headroom is not None and start.headroom.verdict != "short":
+        yield say("Tight: {text}." if start.headroom.verdict == "tight" else "{text}.", text=start.headroom.message)
+    if start.failure is None and start.memory.how != "measured" and not start.memory.upper_bound:
+        low, high = map(whole, answer.span)
+        template = "The memory is estimated (to {error}): {low} to {high} requests fit within that."
+        if low == high:
+            template = "The memory is estimated (to {error}), and {low} requests fit all the same."
+        yield say(template, error=f"±{max(start.memory.error_gib, 0.1):.1f} GiB", low=low, high=high)
+    if answer.holds:
+        return
+    advised, asked = answer.advised, answer.demand.concurrency
+    if advised.sizes is None:
+        yield say("No flags on this layout serve one such request.")
+    elif start.failure is not None or answer.served.requests < asked or advised.holds:
+        served = at_most(whole(advised.served.requests), start.memory)
+        yield say("With the flags at the end {served} of {wanted} fit.", served=served, wanted=whole(asked))
+    for nearest in advised.layouts[:1]:
+        flags = " ".join(flag_word(FLAG, name, value) for name, value in nearest.changes.items())
+        template = "The nearest layout that serves them all: {gpus} GPUs, {flags}."
+        yield say(template, gpus=whole(nearest.gpus), flags=flags)
