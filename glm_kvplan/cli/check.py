@@ -42,11 +42,12 @@ def check(
     gpu: Annotated[
         str | None, typer.Option("--gpu", help="Check every file on this GPU instead of its own.", metavar="NAME")
     ] = None,
-    config_root: Annotated[
+    root: Annotated[
         Path | None,
         typer.Option(
+            "--root",
             "--config-root",
-            help="Folder for the --config files that launches name. [the deployment file's own; no other is read]",
+            help="Folder for the files that deployment files name. [each deployment file's own; no other is read]",
             metavar="DIR",
         ),
     ] = None,
@@ -63,7 +64,7 @@ def check(
     from glm_kvplan.answers.check.checking import check_files
     from glm_kvplan.answers.check.finding_words import judged
 
-    answer = answer_check(check_files(files, engine=engine, gpu=gpu, config_root=config_root), strict)
+    answer = answer_check(check_files(files, engine=engine, gpu=gpu, root=root), strict)
     if json or format in (Format.text, Format.json):
         print_answer("check", answer, lambda: check_page(answer), json or format is Format.json)
     elif format is Format.sarif:

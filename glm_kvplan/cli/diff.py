@@ -1,5 +1,6 @@
 """`kvplan diff`: what changes between two deployments, engines or GPUs."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,12 @@ def diff(
     gpu: Annotated[
         list[str] | None, typer.Option("--gpu", help="GPU of both sides; given twice, of A and of B.", metavar="NAME")
     ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root", help="Folder for the files that deployment files name. [each file's own]", metavar="DIR"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """What changes from A to B in resolved flags, pools and limits, the most bytes first.
@@ -40,7 +47,9 @@ def diff(
     from glm_kvplan.answers.diff.diff_page import diff_page
     from glm_kvplan.answers.diff.sides import Asked, sides_of
 
-    a, b = (Asked(file, *of) for file, of in zip((files[0], files[-1]), zip(engines, gpus, strict=True), strict=True))
+    a, b = (
+        Asked(file, *of, root) for file, of in zip((files[0], files[-1]), zip(engines, gpus, strict=True), strict=True)
+    )
     answer = answer_diff(*sides_of(a, b))
     print_answer("diff", answer, lambda: diff_page(answer), json)
 

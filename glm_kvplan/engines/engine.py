@@ -69,8 +69,12 @@ class Command(Protocol):
     def revision(self) -> str | None: ...
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was read otherwise than it stood there."""
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What was read otherwise than it stood there, or left out."""
+        """The same, and how much was left out."""
 
 
 class Plan(Protocol):

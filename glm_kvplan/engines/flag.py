@@ -77,6 +77,7 @@ class Flag(NamedTuple):
     together: str = ""  # flags of one name here are given all or none
     unplanned: str = ""  # it changes bytes in a way that is not planned: what to know about it
     unread: str = ""  # why no rule, component or estimate reads it
+    names_file: bool = False  # its value is a file or folder that is read here, where it exists
 
     @property
     def option(self) -> str:

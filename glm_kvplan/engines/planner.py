@@ -9,7 +9,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch import Container, Found
 from glm_kvplan.launch.words import printable
 from glm_kvplan.memory.gpu import Gpu, find_gpu
-from glm_kvplan.model.loader import load_model
+from glm_kvplan.model.loader import Model, load_model
 from glm_kvplan.reading.secret_words import without_userinfo
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def plan(
     *,
     launch: Launchable | Command | None = None,
     container: str | None = None,
-    model: str | None = None,
+    model: str | Model | None = None,
+    served: str | None = None,
     revision: str | None = None,
     gpu: str | Gpu | None = None,
     engine: str | Release | None = None,
@@ -39,6 +40,7 @@ def plan(
         launch=launch,
         container=container,
         model=model,
+        served=served,
         revision=revision,
         gpu=gpu,
         engine=engine,
@@ -52,7 +54,8 @@ def given(
     *,
     launch: Launchable | Command | None = None,
     container: str | None = None,
-    model: str | None = None,
+    model: str | Model | None = None,
+    served: str | None = None,
     revision: str | None = None,
     gpu: str | Gpu | None = None,
     engine: str | Release | None = None,
@@ -61,15 +64,17 @@ def given(
     """Read a deployment without resolving it.
 
     `flags` are the engine's flags by their argument names (`tp_size=8`); `launch` is a launch command, as text or
-    as words, whose flags count where `flags` has none; `container` names one where it holds several. `gpu` is a card, a
-    name, NAME:MIB or "local"; without one an H200 is assumed. `engine` is a release ("0.5.23", "vllm-0.33.0"),
-    "installed", a profile file or a profile; without one the engine's assumed release. Raises InputError.
+    as words, whose flags count where `flags` has none; `container` names one where it holds several. `model` is a
+    config.json, its folder, a Hub id or a model read already; `served` names one as a launch command does: it may lie
+    on another machine. `gpu` is a card, a name, NAME:MIB or "local"; without one an H200 is assumed. `engine` is a
+    release ("0.5.23", "vllm-0.33.0"), "installed", a profile file or a profile; without one the engine's assumed
+    release. Raises InputError.
     """
     all_flags: dict[str, object] = {}
     switches: dict[str, str] = {}
     checked: Mapping[str, object] = {}
     notes: list[str] = []
-    served = served_revision = None
+    served_revision = None
     command: Command | None = None
     around: Container | None = None
     if isinstance(launch, str | Sequence):
@@ -84,14 +89,17 @@ def given(
         checked = command.checked
         switches.update(command.environment)
         notes.extend(command.notes)
-        served, served_revision = command.model, command.revision
-        served = None if served is None else without_userinfo(served)
+        if served is None:
+            served, served_revision = command.model, command.revision
     for name, value in (flags or {}).items():
         if name in all_flags and all_flags[name] != value:
             notes.append(f"{name} = {value} given to kvplan replaces {all_flags[name]} of the launch command")
         all_flags[name] = without_userinfo(value) if isinstance(value, str) else value
     switches.update(environment or {})
-    if model is None and served is not None:
+    served = None if served is None else without_userinfo(served)
+    if isinstance(model, Model):
+        loaded = model
+    elif model is None and served is not None:
         from glm_kvplan.model.served import load_served_model
 
         loaded = load_served_model(served, revision=revision or served_revision)

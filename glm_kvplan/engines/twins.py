@@ -34,3 +34,8 @@ def twin_in_vllm(option: str) -> str | None:
 def twin_in_sglang(option: str) -> str | None:
     """What SGLang calls a flag of vLLM; None where it is none that is known."""
     return next((ours[0] for ours, theirs in _TWINS if option == theirs.partition(" ")[0]), None)
+
+
+def twin_of(option: str, engine: str) -> str | None:
+    """What `engine` calls a flag of the other engine; None where it is none that is known."""
+    return twin_in_vllm(option) if engine == "vllm" else twin_in_sglang(option)

@@ -29,9 +29,9 @@ def load_served_model(model_path: str, *, revision: str | None = None) -> Model:
         except HubError as error:
             why = str(error).removeprefix(f"{model_path}: ").partition(";")[0]
             _require_name(model_path, why)
-            return _stand_in(model_path, why)
+            return stand_in(model_path, why)
     _require_name(model_path, "is not on this machine")
-    return _stand_in(model_path, "is not on this machine")
+    return stand_in(model_path, "is not on this machine")
 
 
 def _require_name(model_path: str, why: str) -> None:
@@ -44,7 +44,8 @@ def _require_name(model_path: str, why: str) -> None:
     )
 
 
-def _stand_in(model_path: str, why: str) -> Model:
+def stand_in(model_path: str, why: str) -> Model:
+    """The bundled geometry under the name of a model whose own config is not read; a warning says why."""
     bundled, name = load_model(), shown_path(model_path)
     warning = f"{name}: {why}; the geometry is that of the {bundled.origin}"
     return Model(bundled.geometry, bundled.config, name, bundled.origin, (warning,))

@@ -260,7 +260,7 @@ def test_host_memory_needs_a_host(tmp_path: Path) -> None:
         ("flags: {tp_size: 4}\ngpu: B2000\n", 2, "nearest"),
         ("flags: {tp_size: 4}\nmodel: ./gone.json\n", 2, "no such file"),
         ("flags: {tp_size: 4}\nmodel: meta-llama/Llama-3-8B\n", 2, "another model"),
-        ("gpu: H200\nlaunch: vllm serve x\n", 2, "another engine"),
+        ("engine: 0.5.21\nlaunch: vllm serve x\n", 2, "another engine"),
         ("gpu: H200\nlaunch_file: gone.sh\n", 2, "No such file"),
         ("gpu: H200\nflags:\n  ep_size: 1\n  tp_size: 0\n", 4, "flags.tp_size: 0 is not accepted"),
         ("gpu: H200\nflags: {tp_size: 8}\nmemory:\n  pre_gib: 500\n", 3, "more than a H200"),

@@ -40,9 +40,9 @@ def test_kvplan_check_examples() -> None:
 def test_an_example_names_its_source_and_expects_something(name: str) -> None:
     checked = check_file(name)
     assert checked.error is None and checked.file is not None
-    assert checked.file.source
+    assert checked.file.content.source
     assert re.search(r"(?m)^# Source: \S", Path(name).read_text(encoding="utf-8"))
-    assert any(value is not None for value in checked.file.expect)
+    assert any(value is not None for value in checked.file.content.expect.wanted)
     assert not [note for note in checked.notes if "nothing to tolerate" in note]
     schema = re.match(r"# yaml-language-server: \$schema=(\S+)|#:schema (\S+)", Path(name).read_text(encoding="utf-8"))
     assert schema is not None and (EXAMPLES / (schema[1] or schema[2])).is_file()
@@ -50,7 +50,7 @@ def test_an_example_names_its_source_and_expects_something(name: str) -> None:
 
 def test_there_are_eight_deployments_from_operators() -> None:
     sources = [check_file(name).file for name in FILES]
-    published = [file for file in sources if file is not None and "run on a CPU" not in (file.source or "")]
+    published = [file for file in sources if file is not None and "run on a CPU" not in (file.content.source or "")]
     assert len(published) >= 8
 
 

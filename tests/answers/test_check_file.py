@@ -1,6 +1,7 @@
 """The deployment file: what is read, what is refused, and where an error points."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 from paths import ROOT
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile, parse_deployment, read_deployment_file
+from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.file_schema import json_schema
 from glm_kvplan.answers.check.positions import PlacedError, toml_lines
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.engine import NAMES, engine_named, find_release
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import find_gpu, known_gpus
 
 
 def read(text: str) -> DeploymentFile:
@@ -77,11 +80,12 @@ tolerate.launch = "known"
 @pytest.mark.parametrize("text", [YAML, TOML], ids=["yaml", "toml"])
 def test_every_key_is_read(text: str) -> None:
     file = read(text)
-    assert (file.source, file.engine, file.gpu) == ("somewhere", "0.5.22", "B200")
+    content = file.content
+    assert (content.source, content.engine, content.gpu) == ("somewhere", "0.5.22", "B200")
     assert file.flags == {"tp_size": 8, "context_length": 131072, "mem_fraction_static": 1, "nnodes": 2}
     assert file.environment == {"SGLANG_VLM_CACHE_SIZE_MB": "50"}
-    assert (file.memory.pre_gib, file.memory.available_gib, file.host_gib) == (177, 100.5, 512)
-    assert (file.expect.min_context, file.expect.headroom) == (131072, 12)
+    assert (content.memory.pre_gib, content.memory.available_gib, content.memory.host_gib) == (177, 100.5, 512)
+    assert (content.expect.min_context, content.expect.headroom) == (131072, 12)
     assert file.tolerate == {"launch": "known"}
 
 
@@ -191,8 +195,9 @@ def test_toml_lines_pass_over_strings_and_brackets() -> None:
 def test_the_schema_knows_every_flag_and_no_other_key() -> None:
     schema = json_schema()
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    flags = schema["$defs"]["Flags"]
-    assert set(flags["properties"]) == {flag.name for flag in FLAGS}
+    for engine in map(engine_named, NAMES):
+        flags = schema["$defs"][f"{engine.title}Flags"]
+        assert set(flags["properties"]) == {flag.name for flag in engine.flags}
     for part in (schema, *schema["$defs"].values()):
         assert part["additionalProperties"] is False
         assert all("default" not in entry for entry in part["properties"].values())
@@ -201,6 +206,82 @@ def test_the_schema_knows_every_flag_and_no_other_key() -> None:
 def test_the_committed_schema_is_the_command_s() -> None:
     committed = json.loads((ROOT / "docs" / "deployment.schema.json").read_text(encoding="utf-8"))
     assert committed == json_schema(), "run: kvplan schema > docs/deployment.schema.json"
+
+
+def test_the_schema_names_the_cards_and_the_releases_that_are_read() -> None:
+    """Every name it offers is one that `gpu` and `engine` take; every card and release is among them."""
+    properties = json_schema()["properties"]
+    cards, releases = (set(properties[key]["anyOf"][0]["enum"]) for key in ("gpu", "engine"))
+    assert set(known_gpus()) | {"local"} <= cards
+    assert {find_gpu(name) for name in cards - {"local"}} == set(known_gpus().values())
+    named = {name for name in releases if not name.endswith("installed")}
+    found = {(find_release(name).engine.name, find_release(name).base_release) for name in named}
+    assert found == {(name, release) for name in NAMES for release in engine_named(name).releases()}
+
+
+def test_the_schema_ties_the_flags_to_the_engine() -> None:
+    schema = json_schema()
+    for engine, rule in zip(map(engine_named, NAMES), schema["allOf"], strict=True):
+        pattern = rule["if"]["properties"]["engine"]["pattern"]
+        own = {engine.name, f"{engine.name}-{engine.assumed}"} | (
+            {engine.assumed} if engine.name == NAMES[0] else set()
+        )
+        others = {name for name in NAMES if name != engine.name}
+        assert all(re.search(pattern, name) for name in own)
+        assert not any(re.search(pattern, name) for name in others)
+        assert rule["then"]["properties"]["flags"] == {"$ref": f"#/$defs/{engine.title}Flags"}
+
+
+VLLM = "engine: vllm-0.33.0\ngpu: H200\nflags:\n  tensor_parallel_size: 4\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "engine"),
+    [
+        (VLLM, "vllm"),
+        ("launch: vllm serve zai-org/GLM-5.3-Flash -tp 4\n", "vllm"),
+        ("launch: sglang serve zai-org/GLM-5.3-Flash --tp 4\n", "sglang"),
+        ("engine: sglang-0.5.22\nflags: {tp_size: 4}\n", "sglang"),
+        ("flags: {tp_size: 4}\n", "sglang"),
+    ],
+)
+def test_the_engine_is_told_by_name_else_by_the_launch(text: str, engine: str) -> None:
+    file = read(text)
+    assert file.engine is engine_named(engine)
+    assert plan_of(file).plan.profile.engine is file.engine
+
+
+def test_a_launch_file_tells_the_engine_too(tmp_path: Path) -> None:
+    (tmp_path / "serve.sh").write_text("exec vllm serve zai-org/GLM-5.3-Flash -tp 8\n")
+    (tmp_path / "a.yaml").write_text("launch_file: serve.sh\nflags: {max_model_len: 256K, max_num_seqs: 64}\n")
+    made = plan_of(read_deployment_file(tmp_path / "a.yaml")).plan
+    deployment = made.deployment
+    assert (deployment.tensor_parallel_size, deployment.max_model_len, deployment.max_num_seqs) == (8, 262144, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (VLLM + "  tp_size: 4\n", 5, "did you mean tensor_parallel_size?"),
+        (VLLM + "  mem_fraction_static: 0.8\n", 5, "did you mean gpu_memory_utilization?"),
+        (VLLM + "  --max-num-seqs: 4\n", 5, "did you mean max_num_seqs?"),
+        (VLLM + "  max_num_seqs: x\n", 5, "a whole number"),
+        (VLLM + "nodes: 2\n", 5, "vLLM over several hosts is not planned"),
+        ("flags:\n  tensor_parallel_size: 4\n", 2, "did you mean tp_size?"),
+        ("engine: vllm-0.29.0\nflags: {tensor_parallel_size: 4}\n", 1, "0.30.0"),
+    ],
+)
+def test_flags_are_those_of_the_engine(text: str, line: int, says: str) -> None:
+    with pytest.raises(PlacedError) as error:
+        plan_of(read(text))
+    assert str(error.value).startswith(f"plan.yaml:{line}: ")
+    assert says in str(error.value)
+
+
+def test_another_release_is_one_of_the_same_engine() -> None:
+    assert plan_of(read(VLLM), engine="vllm-0.32.0").plan.profile.release == "0.32.0"
+    with pytest.raises(PlacedError, match="the file is of vLLM, not SGLang"):
+        plan_of(read(VLLM), engine="0.5.22")
 
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)

@@ -144,3 +144,14 @@ def test_every_engine_gives_the_shared_measures_whether_it_starts_or_not(
         assert set(SHARED) <= {measure.name for measure in start.measures}
         assert (start.measure("requests_at_context") == 0) == (start.failure is not None)
         assert start.measure("gpus") == 4
+
+
+def test_the_command_compares_two_engines(tmp_path: Path) -> None:
+    other = tmp_path / "vllm.kvplan.yaml"
+    other.write_text("launch: vllm serve zai-org/GLM-5.3-Flash -tp 4\ngpu: b200\nmemory: {available_gib: 84}\n")
+    done = kvplan(B200, str(other))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "vLLM 0.33.0" in done.stdout and "requests at once" in done.stdout and "two engines" in done.stdout
+    document = json.loads(kvplan(B200, str(other), "--json").stdout)
+    assert document["same_engine"] is False
+    assert {change["name"] for change in document["changes"]} <= {*SHARED, "start"}

@@ -7,6 +7,7 @@ import pytest
 
 from glm_kvplan.cli import main
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.model.loader import BUNDLED
 from glm_kvplan.reading.secret_words import HIDDEN, key_like, quoted, variable_in, without_userinfo
 
 CANARY = "S3CR3T"
@@ -208,6 +209,69 @@ def test_a_config_file_lies_in_the_folder_of_the_file_that_names_it(
     assert said(capsys, "check", str(file), "--config-root", str(tmp_path))[0] == 2  # .. of that folder
     file.write_text(f"launch: {SERVE} --config values.yaml\n", encoding="utf-8")
     assert said(capsys, "check", str(file), "--config-root", str(tmp_path))[0] == 0
+
+
+def test_what_a_deployment_file_names_lies_in_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Launch files, profiles, models and drafts: in the folder, links followed, or where --root allows it."""
+    folder, outside = tmp_path / "deployments", tmp_path / "elsewhere"
+    for place in (folder, outside):
+        place.mkdir()
+        (place / "serve.sh").write_text(f"{SERVE} --tp 8\n", encoding="utf-8")
+        (place / "own.toml").write_text('base = "0.5.21"\n', encoding="utf-8")
+        (place / "config.json").write_text(BUNDLED.read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "link.sh").symlink_to(outside / "serve.sh")
+    flags = "gpu: H200\nflags:\n  tp_size: 8\n"
+    draft = f"{SERVE} --tp 8 --speculative-algorithm DFLASH --speculative-draft-model-path"
+    for text, name, other in (
+        ("gpu: H200\nlaunch_file: {}\n", "serve.sh", "link.sh"),
+        ("gpu: H200\nlaunch_file: {}\n", "serve.sh", "../elsewhere/serve.sh"),
+        (flags + "engine: {}\n", "own.toml", "../elsewhere/own.toml"),
+        (flags + "engine: {}\n", "own.toml", str(outside / "own.toml")),
+        (flags + "model: {}\n", "config.json", "../elsewhere/config.json"),
+        (flags + "model: {}\n", "config.json", str(outside)),
+        (f"gpu: H200\nlaunch: {draft} {{}}\n", "x/draft", str(outside)),
+    ):
+        file = folder / "a.kvplan.yaml"
+        file.write_text(text.format(name), encoding="utf-8")
+        code, found = said(capsys, "check", str(file))
+        assert code in (0, 1) and "unusable" not in found, found
+        file.write_text(text.format(other), encoding="utf-8")
+        code, found = said(capsys, "check", str(file))
+        assert code == 2 and "outside the folder" in " ".join(found.split()), found
+        code, found = said(capsys, "check", str(file), "--root", str(tmp_path))
+        assert "outside" not in found, found
+
+
+def test_a_model_of_the_launch_elsewhere_is_not_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, outside = tmp_path / "deployments", tmp_path / "GLM-5.3-Flash"
+    folder.mkdir()
+    outside.mkdir()
+    (outside / "config.json").write_text(f'{{"architectures": ["{CANARY}"]}}', encoding="utf-8")
+    file = folder / "a.kvplan.yaml"
+    file.write_text(f"gpu: H200\nlaunch: sglang serve {outside} --tp 8\n", encoding="utf-8")
+    code, found = said(capsys, "check", str(file))
+    assert code == 0 and CANARY not in found
+    assert "is not read: it lies outside the folder" in " ".join(found.split())
+    assert said(capsys, "check", str(file), "--root", str(tmp_path))[0] == 2  # then it is another model
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_vllm_s_config_file_are_not_quoted_either(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "deployments"
+    folder.mkdir()
+    text = VALUES[kind].replace("disable-radix-cache", "enforce-eager")
+    for place in (tmp_path, folder):
+        (place / "values.yaml").write_text(text, encoding="utf-8")
+    file = folder / "a.kvplan.yaml"
+    for name, outside in (("values.yaml", False), ("../values.yaml", True)):
+        file.write_text(
+            f"gpu: H200\nlaunch: vllm serve zai-org/GLM-5.3-Flash -tp 4 --config {name}\n", encoding="utf-8"
+        )
+        code, found = said(capsys, "diff", str(file), str(file))
+        assert CANARY not in found
+        assert not outside or (code == 2 and "outside" in " ".join(found.split()))
 
 
 def test_flags_keep_no_password_of_an_address() -> None:

@@ -16,7 +16,7 @@ def read_calibration(path: str) -> Calibration:
     """The last boot of a log, or the memory of a deployment file. Raises InputError for what does not say enough."""
     if Path(path).suffix.lower() in SUFFIXES:
         file = read_deployment_file(path)
-        return of_memory(plan_of(file).plan, file.memory, path)
+        return of_memory(plan_of(file).plan, file.content.memory.given, path)
     with Progress(path) as progress:
         boots = read_log(read_file(path, ANCHORS, progress))
     return of_boot(reconcile(boots[-1]), path)

@@ -43,7 +43,7 @@ class Checked:
 
 
 def check_files(
-    paths: Iterable[str], *, engine: str | None = None, gpu: str | None = None, config_root: Path | None = None
+    paths: Iterable[str], *, engine: str | None = None, gpu: str | None = None, root: Path | None = None
 ) -> list[Checked]:
     """Check every file; a folder stands for the *.kvplan.yaml, .yml and .toml files in it. Files stand for themselves
     once, in the order given. A file that cannot be used does not keep the others from being checked.
@@ -59,7 +59,7 @@ def check_files(
         for name in files:
             if name not in seen:
                 seen.add(name)
-                found.append(check_file(name, engine=engine, gpu=gpu, config_root=config_root))
+                found.append(check_file(name, engine=engine, gpu=gpu, root=root))
     return found
 
 
@@ -80,20 +80,18 @@ def files_of(path: str) -> Sequence[str]:
     return files
 
 
-def check_file(
-    path: str, *, engine: str | None = None, gpu: str | None = None, config_root: Path | None = None
-) -> Checked:
+def check_file(path: str, *, engine: str | None = None, gpu: str | None = None, root: Path | None = None) -> Checked:
     """Check one file, under another engine or on another GPU where one is given. Never raises for bad input.
 
-    The --config file of its launch must lie in the deployment file's folder, or in `config_root`.
+    The --config file of its launch must lie in the deployment file's folder, or in `root`.
     """
     shown = "stdin" if path == STDIN else path
     file: DeploymentFile | None = None
     plan: Any = None  # the engine's own
     try:
-        file = read_deployment_file(path)
+        file = read_deployment_file(path, root)
         try:
-            made = plan_of(file, engine=engine, gpu=gpu, config_root=config_root)
+            made = plan_of(file, engine=engine, gpu=gpu, root=root)
         except RefusedError as error:
             return Checked(path=shown, file=file, found=(refused(file, error),))
         plan = made.plan

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.answers.check.positions import PlacedError, line_of
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.engine import Engine
+from glm_kvplan.engines.twins import twin_of
 from glm_kvplan.reading.secret_words import quoted
 from glm_kvplan.reading.yaml_text import KeyPath
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
 _WORDS = {
@@ -26,17 +28,26 @@ _WORDS = {
 }
 
 
-def complaint(errors: "list[ErrorDetails]", data: Any, name: str, lines: Mapping[KeyPath, int]) -> PlacedError:
+def complaint(
+    errors: "list[ErrorDetails]",
+    data: Any,
+    name: str,
+    lines: Mapping[KeyPath, int],
+    model: "type[BaseModel]",
+    engine: Engine,
+) -> PlacedError:
     """The first complaint of the file by its line; what several types would accept is told together."""
     found: dict[KeyPath, tuple[object, list[ErrorDetails]]] = {}
     for error in errors:
+        if error["type"] == "none_required":  # what a key left out would be
+            continue
         path, value = _inside(error["loc"], data)
         found.setdefault(path, (value, []))[1].append(error)
     path = min(found, key=lambda path: line_of(lines, *path))
     value, complaints = found[path]
     line, dotted = line_of(lines, *path), ".".join(path)
     if complaints[0]["type"] == "extra_forbidden":
-        return PlacedError(name, line, f"unknown key {dotted[:80]!r}{_nearest(path)}")
+        return PlacedError(name, line, f"unknown key {dotted[:80]!r}{_nearest(path, model, engine)}")
     if value is None:
         return PlacedError(name, line, f"{dotted} has no value; give one or leave the key out")
     expected = " or ".join(dict.fromkeys(_expected(error) for error in complaints))
@@ -71,24 +82,26 @@ def _expected(error: "ErrorDetails") -> str:
             return _WORDS.get(kind, error["msg"])
 
 
-def _nearest(path: KeyPath) -> str:
+def _nearest(path: KeyPath, model: "type[BaseModel]", engine: Engine) -> str:
     """What was probably meant by an unknown key, or what there is."""
     import difflib
 
-    from glm_kvplan.answers.check.file_model import DeploymentModel
-
-    model = DeploymentModel
+    part: Any = model
     for key in path[:-1]:
-        model = model.model_fields[key].annotation
-    known = {name: name for name in model.model_fields}
-    if path[:-1] == ("flags",):
-        known.update({option.lstrip("-"): flag.name for flag in FLAGS for option in flag.options})
+        part = part.model_fields[key].annotation
+    known = {name: name for name in part.model_fields}
+    flags = path[:-1] == ("flags",)
+    if flags:
+        known.update({option.lstrip("-"): flag.name for flag in engine.flags for option in flag.options})
     wanted = path[-1].strip().lstrip("-")[:80]
     near = known.get(wanted) or known.get(wanted.replace("-", "_"))
+    if near is None and flags:
+        twin = twin_of(f"--{wanted.replace('_', '-')}", engine.name)
+        near = None if twin is None else known.get(twin.lstrip("-"), twin)
     if near is None:
         near = next((known[match] for match in difflib.get_close_matches(wanted, known, 1, 0.6)), None)
     if near is not None:
         return f"; did you mean {near}?"
-    if path[:-1] == ("flags",):
-        return "; flags are the engine's launch flags that touch memory (`kvplan resolve --help`)"
-    return f"; known: {', '.join(model.model_fields)}"
+    if flags:
+        return f"; flags are {engine.title}'s launch flags that touch memory (`kvplan resolve --help`)"
+    return f"; known: {', '.join(part.model_fields)}"

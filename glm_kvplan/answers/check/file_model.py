@@ -1,52 +1,240 @@
-"""The shape of a deployment file, as pydantic models. Imported only by the reader and by `kvplan schema`.
+"""The shape of a deployment file, as pydantic models: read by the file's reader, used by everything behind it.
 
-What is written here is what editors show: the texts end up in the JSON Schema.
+What is written here is what editors show: the texts end up in the JSON Schema. Imported by functions alone.
 """
 
+import re
+from collections.abc import Mapping
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model, field_validator
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
-from glm_kvplan.engines.expectations import EXPECTATIONS, KINDS
+from glm_kvplan.engines.engine import NAMES, Engine, assumed_engine, engine_named
+from glm_kvplan.engines.expectations import EXPECTATIONS, KINDS, Expectations
 from glm_kvplan.engines.flag import Flag
-from glm_kvplan.engines.sglang.environment import ENVIRONMENT
-from glm_kvplan.engines.sglang.flags import FLAGS
-from glm_kvplan.engines.sglang.profile import BASELINE
-from glm_kvplan.units import LARGEST_COUNT
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.memory.gpu import known_gpus
+from glm_kvplan.units import LARGEST_COUNT, parse_count
 
+Absent = SkipJsonSchema[None]  # a key that is left out; one without a value is refused
 Gib = Annotated[float, Field(gt=0, le=1 << 20)]
 Requests = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 Script = Annotated[str, Field(min_length=1, max_length=1 << 20)]
-Count = (
-    Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
-    | Annotated[str, Field(pattern=r"^\d{1,15}(\.\d{1,6})?[kKmM]?$", description="128k is 131072, 1m is 1048576")]
-)
-EngineCount = (
-    Annotated[int, Field(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
-    | Annotated[
-        str,
-        Field(pattern=r"^\d{1,15}(\.\d{1,6})?(k|M|G|T|Ki|Mi|Gi|Ti)$", description="as the engine: 1k 1000, 1Ki 1024"),
-    ]
-)
+
+_COUNT = r"^\d{1,15}(\.\d{1,6})?[kKmM]?$"
+_ENGINE_COUNT = r"^(auto|\d{1,15}(\.\d{1,6})?([kmgtKMGT]|[KMGT]i))$"
+
+
+def _tokens(value: object) -> object:
+    """A count as people write it, as a number."""
+    if isinstance(value, str) and re.fullmatch(_COUNT, value):
+        try:
+            return parse_count(value, "it")
+        except InputError as error:
+            raise PydanticCustomError("count", "{said}", {"said": str(error)}) from None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PydanticCustomError("count", "a whole number or text such as 128k")
+    return value
+
+
+Count = Annotated[
+    int,
+    Field(ge=1, le=LARGEST_COUNT),
+    BeforeValidator(_tokens),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": LARGEST_COUNT},
+                {"type": "string", "pattern": _COUNT, "description": "128k is 131072, 1m is 1048576"},
+            ]
+        }
+    ),
+]
+
+
+def _release_schema() -> dict[str, Any]:
+    """The releases by all names that mean them, and profile files."""
+    assumed, names = assumed_engine(), ["installed"]
+    for engine in map(engine_named, NAMES):
+        releases = engine.releases()
+        names += releases if engine is assumed else ()
+        names += [engine.name, *(f"{engine.name}-{release}" for release in (*releases, "installed"))]
+    return {"anyOf": [{"enum": names}, {"type": "string", "pattern": r"\.toml$"}]}
+
+
+def _gpu_schema() -> dict[str, Any]:
+    """The cards as `kvplan gpus` names them; other spellings of them are read, too."""
+    names = [name for key, gpu in known_gpus().items() for name in (key, key.upper(), gpu.name)]
+    return {"anyOf": [{"enum": [*dict.fromkeys(names), "local"]}, {"type": "string", "pattern": r"^.+:\s*\d{1,9}$"}]}
 
 
 class Part(BaseModel):
     """A mapping without unknown keys; a number is a number and text is text."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _has_a_value(cls, value: object) -> object:
+        if value is None:
+            raise PydanticCustomError("no_value", "a value")
+        return value
 
 
-def _part(name: str, doc: str, fields: dict[str, tuple[Any, str]]) -> Any:
-    """A model whose fields may all be left out."""
-    definitions: dict[str, Any] = {
-        key: (kind, Field(default=None, description=text)) for key, (kind, text) in fields.items()
+class Flags(Part):
+    """Launch flags of one engine; its table says which (`flags_of`)."""
+
+
+class Environment(Part):
+    """Environment switches of one engine; its table says which."""
+
+
+class Memory(Part):
+    """The memory of one GPU and of one host in GiB, which engines' logs print as GB. What is left out is estimated."""
+
+    pre_gib: Gib | Absent = Field(default=None, description="free on one GPU before the weights load")
+    available_gib: Gib | Absent = Field(
+        default=None, description="free on one GPU after target and draft weights have loaded"
+    )
+    target_weights_gib: Gib | Absent = Field(default=None, description="target weights on one GPU")
+    draft_weights_gib: Gib | Absent = Field(default=None, description="draft (MTP) weights on one GPU")
+    checkpoint: Text | Absent = Field(
+        default=None, description="weight format to estimate from: fp8, bf16, nvfp4-mlp, ..."
+    )
+    host_gib: Gib | Absent = Field(default=None, description="memory available on each host when the engine starts")
+    pod_gib: Gib | Absent = Field(default=None, description="memory limit of the container, where it has one")
+    source: Text | Absent = Field(default=None, description="where these figures were read")
+
+    @property
+    def given(self) -> MemoryGiven:
+        """What is known of a GPU's memory."""
+        return MemoryGiven(
+            self.pre_gib, self.available_gib, self.target_weights_gib, self.draft_weights_gib, self.checkpoint
+        )
+
+
+class Tolerate(Part):
+    """Known shortfalls and warnings, each with a note that says why it is accepted."""
+
+
+class Expect(Part):
+    """What must come out. Tokens and requests count over the whole deployment: all DP workers and replicas."""
+
+    min_context: Count | Absent = Field(default=None, description=EXPECTATIONS["min_context"])
+    min_concurrency: Requests | Absent = Field(default=None, description=EXPECTATIONS["min_concurrency"])
+    min_total_tokens: Count | Absent = Field(default=None, description=EXPECTATIONS["min_total_tokens"])
+    max_running_requests: Requests | Absent = Field(default=None, description=EXPECTATIONS["max_running_requests"])
+    headroom: Annotated[float, Field(ge=0, le=1 << 20)] | Literal["fits"] | Absent = Field(
+        default=None, description=EXPECTATIONS["headroom"]
+    )
+    host_memory: Literal["fits"] | Absent = Field(default=None, description=EXPECTATIONS["host_memory"])
+    tolerate: Tolerate = Field(default_factory=Tolerate, description="known shortfalls and warnings, each with a note")
+
+    @property
+    def wanted(self) -> Expectations:
+        """What an engine is asked to judge."""
+        return Expectations(**{name: getattr(self, name) for name in Expectations._fields})
+
+
+class Deployment(Part):
+    """One deployment of GLM-5.3-Flash: what runs where, and what must come out (`kvplan check`)."""
+
+    source: Text | Absent = Field(default=None, description="where this deployment is from")
+    model: Text | Absent = Field(
+        default=None,
+        description="config.json, its directory (beside this file), or a Hub id; without it the bundled copy",
+    )
+    revision: Text | Absent = Field(default=None, description="revision on the Hub")
+    engine: Annotated[Text, WithJsonSchema(_release_schema())] | Absent = Field(
+        default=None,
+        description="release (0.5.23, vllm-0.33.0), or a profile file (.toml) beside this file; without it the one "
+        "that is assumed of the engine that the launch starts",
+    )
+    gpu: Annotated[Text, WithJsonSchema(_gpu_schema())] | Absent = Field(
+        default=None, description="GPU name or NAME:MIB (see `kvplan gpus`)"
+    )
+    nodes: Annotated[int, Field(ge=1, le=4096)] | Absent = Field(default=None, description="hosts (--nnodes)")
+    flags: Flags = Field(
+        default_factory=Flags, description="launch flags; they win over those of launch and launch_file"
+    )
+    environment: Environment = Field(default_factory=Environment, description="environment switches of the engine")
+    launch: Script | Absent = Field(default=None, description="the launch command, as typed")
+    launch_file: Text | Absent = Field(
+        default=None, description="a launch script or a Kubernetes manifest beside this file"
+    )
+    container: Text | Absent = Field(
+        default=None, description="which container of the manifest, where several launch the engine"
+    )
+    memory: Memory = Field(default_factory=lambda: Memory(), description="what is known of the memory")
+    expect: Expect = Field(default_factory=lambda: Expect(), description="what must come out")
+
+
+# What follows is made of tables that stand elsewhere, once: the kinds of a finding, an engine's flags and switches.
+
+
+def _listed(base: type[Part], name: str, doc: str, entries: Mapping[str, tuple[Any, str]]) -> Any:
+    """`base` with keys that may all be left out: a type and a text each."""
+    fields: dict[str, Any] = {
+        key: (kind | Absent, Field(default=None, description=text)) for key, (kind, text) in entries.items()
     }
-    return create_model(name, __base__=Part, __doc__=doc, **definitions)
+    return create_model(name, __base__=base, __doc__=doc, **fields)
 
 
-def _kind(flag: Flag) -> Any:
-    if flag.kind in ("flag", "switch"):
+def deployment_of(engine: Engine) -> type[Deployment]:
+    """The model of a file whose deployment runs on `engine`."""
+    return _deployment_of(engine.name)
+
+
+@cache
+def _deployment_of(name: str) -> type[Deployment]:
+    engine = engine_named(name)
+    switches = {name: (Text | int, variable.help) for name, variable in engine.switches.items()}
+    environment = _listed(
+        Environment, f"{engine.title}Environment", f"{engine.title}'s environment switches that touch memory.", switches
+    )
+    tolerate = _listed(
+        Tolerate,
+        "Tolerate",
+        str(Tolerate.__doc__),
+        {name: (Text, f"why this is accepted: {text}") for name, text in KINDS.items()},
+    )
+    expect = _with(Expect, "Expect", tolerate=tolerate)
+    parts = {"flags": flags_of(engine), "environment": environment, "expect": expect}
+    made: type[Deployment] = _with(Deployment, "Deployment", **parts)
+    return made
+
+
+def flags_of(engine: Engine) -> type[Flags]:
+    """The flags of one engine's table, each held to its record."""
+    doc = f"{engine.title}'s launch flags that touch memory, by their argument names ({_example(engine)})."
+    made: type[Flags] = _listed(
+        Flags, f"{engine.title}Flags", doc, {flag.name: (_kind(engine, flag), flag.help) for flag in engine.flags}
+    )
+    return made
+
+
+def _example(engine: Engine) -> str:
+    first = engine.flags[0]
+    return f"{first.name} for {first.option}"
+
+
+def _with(base: Any, name: str, **parts: Any) -> Any:
+    """`base` with another type for some of its sections."""
+    fields: dict[str, Any] = {
+        key: (part, Field(default_factory=part, description=base.model_fields[key].description))
+        for key, part in parts.items()
+    }
+    return create_model(name, __base__=base, __doc__=base.__doc__, **fields)
+
+
+def _kind(engine: Engine, flag: Flag) -> Any:
+    """The type of a flag's value in a file: what `check_value` takes, as a schema can say it."""
+    if flag.kind in ("flag", "switch", "present"):
         return bool
     if flag.kind == "str":
         return Literal[flag.choices] if flag.choices else Text
@@ -54,70 +242,29 @@ def _kind(flag: Flag) -> Any:
         return Annotated[int, Field(ge=int(flag.least), le=int(flag.most))]
     if flag.kind == "float":
         return Annotated[float, Field(gt=flag.least, le=flag.most)]
-    return {"count": EngineCount, "json": dict[str, Any], "ints": list[int]}[flag.kind]
+    if flag.kind == "count":
+        return _engine_count(engine, flag)
+    return {"json": dict[str, Any], "data": Any, "ints": list[int], "words": list[str]}[flag.kind]
 
 
-Flags = _part(
-    "Flags",
-    "The engine's launch flags that touch memory, by their argument names (tp_size for --tp-size).",
-    {flag.name: (_kind(flag), flag.help) for flag in FLAGS},
-)
-Environment = _part(
-    "Environment",
-    "The engine's environment switches that touch memory.",
-    {name: (Text | int, variable.help) for name, variable in ENVIRONMENT.items()},
-)
-Memory = _part(
-    "Memory",
-    "The memory of one GPU and of one host in GiB, which the engine's log prints as GB. What is left out is estimated.",
-    {
-        "pre_gib": (Gib, "free on one GPU before the weights load"),
-        "available_gib": (Gib, "free on one GPU after target and draft weights have loaded"),
-        "target_weights_gib": (Gib, "target weights on one GPU"),
-        "draft_weights_gib": (Gib, "draft (MTP) weights on one GPU"),
-        "checkpoint": (Text, "weight format to estimate from: fp8, bf16, nvfp4-mlp, ..."),
-        "host_gib": (Gib, "memory available on each host when the engine starts"),
-        "pod_gib": (Gib, "memory limit of the container, where it has one"),
-        "source": (Text, "where these figures were read"),
-    },
-)
-Tolerate = _part(
-    "Tolerate",
-    "Known shortfalls and warnings, each with a note that says why it is accepted.",
-    {name: (Text, f"why this is accepted: {text}") for name, text in KINDS.items()},
-)
-_EXPECTED: dict[str, Any] = {
-    "min_context": Count,
-    "min_concurrency": Requests,
-    "min_total_tokens": Count,
-    "max_running_requests": Requests,
-    "headroom": Annotated[float, Field(ge=0, le=1 << 20)] | Literal["fits"],
-    "host_memory": Literal["fits"],
-}
-Expect = _part(
-    "Expect",
-    "What must come out. Tokens and requests count over the whole deployment: all DP workers and replicas.",
-    {
-        **{name: (kind, EXPECTATIONS[name]) for name, kind in _EXPECTED.items()},
-        "tolerate": (Tolerate, "known shortfalls and warnings, each with a note"),
-    },
-)
-DeploymentModel = _part(
-    "Deployment",
-    "One deployment of GLM-5.3-Flash on SGLang: what runs where, and what must come out (`kvplan check`).",
-    {
-        "source": (Text, "where this deployment is from"),
-        "model": (Text, "config.json, its directory (beside this file), or a Hub id; without it the bundled copy"),
-        "revision": (Text, "revision on the Hub"),
-        "engine": (Text, f"SGLang release, or a profile file (.toml) beside this file; without it {BASELINE}"),
-        "gpu": (Text, "GPU name or NAME:MIB (see `kvplan gpus`)"),
-        "nodes": (Annotated[int, Field(ge=1, le=4096)], "hosts (--nnodes)"),
-        "flags": (Flags, "launch flags; they win over those of launch and launch_file"),
-        "environment": (Environment, "environment switches of the engine"),
-        "launch": (Script, "the launch command, as typed"),
-        "launch_file": (Text, "a launch script or a Kubernetes manifest beside this file"),
-        "container": (Text, "which container of the manifest, where several launch the engine"),
-        "memory": (Memory, "what is known of the memory"),
-        "expect": (Expect, "what must come out"),
-    },
-)
+def _engine_count(engine: Engine, flag: Flag) -> Any:
+    """A number, or text with a unit as the engine reads it (1k is 1000; 1K or 1Ki is 1024)."""
+    schema = {
+        "anyOf": [
+            {"type": "integer", "minimum": -LARGEST_COUNT, "maximum": LARGEST_COUNT},
+            {"type": "string", "pattern": _ENGINE_COUNT, "description": "as the engine reads it: 1k is 1000"},
+        ]
+    }
+    number = Field(ge=-LARGEST_COUNT, le=LARGEST_COUNT)
+    return Annotated[int, number, BeforeValidator(partial(_read_count, engine, flag)), WithJsonSchema(schema)]
+
+
+def _read_count(engine: Engine, flag: Flag, value: object) -> object:
+    if isinstance(value, str):
+        try:
+            return engine.read_flag(flag, value)
+        except InputError:
+            value = None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PydanticCustomError("count", "a whole number or text such as 128Ki")
+    return value

@@ -40,13 +40,13 @@ def held(file: DeploymentFile, made: FilePlan) -> Held:
     Raises InputError for memory that is unknown or cannot be, and for host_memory without a host's memory;
     RefusedError where the engine refuses the flags.
     """
-    pod_gib = _pod_gib(file, made)
-    if file.expect.host_memory is not None and made.plan.has_host_pools and file.host_gib is None and pod_gib is None:
+    memory, expect, pod_gib = file.content.memory, file.content.expect, _pod_gib(file, made)
+    if expect.host_memory is not None and made.plan.has_host_pools and memory.host_gib is None and pod_gib is None:
         raise file.error(
             "host_memory needs memory.host_gib (or memory.pod_gib): how much a host has", "expect", "host_memory"
         )
     try:
-        found: Held = made.plan.hold(file.memory, file.expect, host_gib=file.host_gib, pod_gib=pod_gib)
+        found: Held = made.plan.hold(memory.given, expect.wanted, host_gib=memory.host_gib, pod_gib=pod_gib)
     except RefusedError:
         raise
     except InputError as error:
@@ -67,7 +67,7 @@ def refused(file: DeploymentFile, error: RefusedError) -> Finding:
 
 def _finding(file: DeploymentFile, judgement: Judgement) -> Finding:
     name, note = judgement.name, file.tolerate.get(judgement.name, "")
-    expected = name == "boots" or getattr(file.expect, name) is not None
+    expected = name == "boots" or getattr(file.content.expect, name) is not None
     status: Status = "holds" if judgement.holds else "tolerated" if note else "fails" if expected else "warns"
     place = ("expect", name) if name != "boots" else _launch_key(file)
     return Finding(
@@ -90,8 +90,8 @@ def _launch_key(file: DeploymentFile) -> KeyPath:
 
 def _pod_gib(file: DeploymentFile, made: FilePlan) -> float | None:
     """The container's limit: the file's own figure, else the manifest's."""
-    if file.pod_gib is not None:
-        return file.pod_gib
+    if file.content.memory.pod_gib is not None:
+        return file.content.memory.pod_gib
     container = made.container
     return None if container is None or container.memory_bytes is None else container.memory_bytes / GIB
 

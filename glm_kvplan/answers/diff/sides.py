@@ -1,5 +1,6 @@
 """Starts the two sides of `kvplan diff`: one or two deployment files, each under an engine and on a GPU."""
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile, read_deployment_file
@@ -15,6 +16,7 @@ class Asked(NamedTuple):
     path: str
     engine: str | None = None
     gpu: str | None = None
+    root: Path | None = None  # where files that it names may lie, beside its own folder
 
 
 def sides_of(a: Asked, b: Asked) -> tuple[Side, Side]:
@@ -23,7 +25,7 @@ def sides_of(a: Asked, b: Asked) -> tuple[Side, Side]:
     Raises InputError for a file that cannot be used, RefusedError where the engine refuses its flags; both name it.
     """
     planned = [_planned(side) for side in (a, b)]
-    expected = [file.expect.min_context for file, _ in planned if file.expect.min_context is not None]
+    expected = [file.content.expect.min_context for file, _ in planned if file.content.expect.min_context is not None]
     longest = min(plan.context_length for _, plan in planned)
     context = min(expected[0] if expected else DEFAULT_CONTEXT, longest)
     first, second = (_started(side, *one, context) for side, one in zip((a, b), planned, strict=True))
@@ -37,16 +39,16 @@ def side_of(path: str, engine: str | None = None, gpu: str | None = None) -> Sid
 
 
 def _planned(side: Asked) -> tuple[DeploymentFile, Any]:
-    file = read_deployment_file(side.path)
+    file = read_deployment_file(side.path, side.root)
     try:
-        return file, plan_of(file, engine=side.engine, gpu=side.gpu).plan
+        return file, plan_of(file, engine=side.engine, gpu=side.gpu, root=side.root).plan
     except RefusedError as error:
         raise _refused(file, side, error) from None
 
 
 def _started(side: Asked, file: DeploymentFile, plan: Any, context: int) -> Side:
     try:
-        return Side(file.path, plan, plan.started(file.memory, context, file.expect.min_context))
+        return Side(file.path, plan, plan.started(file.content.memory.given, context, file.content.expect.min_context))
     except RefusedError as error:
         raise _refused(file, side, error) from None
     except InputError as error:
@@ -56,4 +58,6 @@ def _started(side: Asked, file: DeploymentFile, plan: Any, context: int) -> Side
 
 
 def _refused(file: DeploymentFile, side: Asked, error: RefusedError) -> RefusedError:
-    return RefusedError(f"{file.path} on {side.engine or file.engine}: {error.reason}", error.source)
+    return RefusedError(
+        f"{file.path} on {side.engine or file.content.engine or file.engine.assumed}: {error.reason}", error.source
+    )

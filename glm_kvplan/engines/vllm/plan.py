@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from glm_kvplan.engines.engine import Given
+from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.measures import Started
 from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
@@ -75,6 +76,19 @@ class Plan(Given):
     def has_host_pools(self) -> bool:
         """Nothing that is planned here lies in host memory."""
         return False
+
+    def hold(
+        self,
+        given: MemoryGiven,
+        expect: Expectations,
+        *,
+        host_gib: float | None = None,
+        pod_gib: float | None = None,
+    ) -> Held:
+        """What is expected of it is not judged here yet. Raises InputError."""
+        raise InputError(
+            "kvplan check does not judge vLLM yet; kvplan diff compares it, kvplan solve shows what it holds"
+        )
 
     def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
         """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
