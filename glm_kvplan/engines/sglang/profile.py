@@ -60,6 +60,8 @@ class EngineProfile(NamedTuple):
     context_parallel_prefill_graph: bool
     # FP8 rows with both sparse backends tilelang on CUDA are raw rows; refused otherwise.
     tilelang_fp8_raw: bool
+    # The flashmla_sparse_q8 prefill kernel reads BF16 rows, and no FP8 rows without a RoPE part; before, FP8 rows only.
+    q8_reads_bf16: bool
     # Speculation runs with pipeline stages (PD prefill, or SGLANG_ENABLE_PP_SPEC).
     pipeline_speculation: bool
     # The tc_piecewise CUDA graph backend exists.

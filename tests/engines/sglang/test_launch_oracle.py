@@ -32,7 +32,7 @@ CARDS = {
 }
 # Started in the records, which end before the weights load; a later stage of the engine refuses them.
 REFUSED_LATER = {
-    "flashmla_sparse_q8": "layers/attention/dsa_backend.py:501-522 at 0.5.21",
+    "flashmla_sparse_q8": "layers/attention/dsa_backend.py:434-489 at 0.5.23",
     "--ep-size": "distributed/parallel_state.py:2855 at 0.5.21: a MoE group of no rank",
     "--mem-fraction-static": "1.5 of the free memory: the allocation itself fails",
 }

@@ -129,7 +129,7 @@ def test_patterns_that_do_not(pattern: str) -> None:
 
 
 def test_hostile_lists_cost_little() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     hostile: list[object] = [
         "re:(.*)*x" + "a" * 300,
         "re:.*.*.*.*.*.*.*.*y",
@@ -145,4 +145,4 @@ def test_hostile_lists_cost_little() -> None:
         "shared",
         "attn",
     }
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -192,16 +192,33 @@ def _check_backends(a: Arguments, site: Site, fp8: bool) -> None:
             raise RefusedError("the triton sparse backend runs on ROCm only", _CONSTRAINTS)
         if fp8 and "tilelang" in (prefill, decode):
             _check_tilelang(a, site)
-    if prefill == "flashmla_sparse_q8" and not (fp8 and site.gpu.vendor == "cuda" and site.gpu.capability[0] == 9):
-        raise RefusedError(
-            "--dsa-prefill-backend flashmla_sparse_q8 takes FP8 rows on Hopper only",
-            "layers/attention/dsa_backend.py:434-464 at 0.5.23",
-        )
+    if prefill == "flashmla_sparse_q8":
+        _check_sparse_q8(a, site, fp8)
     if decode == "flashmla_sparse_q8":
         raise RefusedError(
             "--dsa-decode-backend flashmla_sparse_q8: it is a prefill kernel; use flashmla_kv",
             "layers/attention/dsa_backend.py:483-489 at 0.5.23",
         )
+
+
+def _check_sparse_q8(a: Arguments, site: Site, fp8: bool) -> None:
+    name, hopper = "--dsa-prefill-backend flashmla_sparse_q8", site.gpu.vendor == "cuda" and site.gpu.capability[0] == 9
+    if not site.profile.q8_reads_bf16:
+        if not (fp8 and hopper):
+            raise RefusedError(
+                f"{name} takes FP8 rows on Hopper only; {site.profile.otherwise(q8_reads_bf16=True)}",
+                "layers/attention/dsa_backend.py:501-513 at 0.5.21",
+            )
+        return
+    source = "layers/attention/dsa_backend.py:434-482 at 0.5.23"
+    if not hopper:
+        raise RefusedError(f"{name} runs on Hopper only", source)
+    if fp8 and site.geometry.qk_rope_head_dim == 0:
+        raise RefusedError(
+            f"{name} reads BF16 rows only for a model without RoPE; give --kv-cache-dtype bfloat16", source
+        )
+    if a.enable_mixed_chunk or a.enable_hisparse:
+        raise RefusedError(f"{name} runs without --enable-mixed-chunk and --enable-hisparse", source)
 
 
 def _check_tilelang(a: Arguments, site: Site) -> None:

@@ -1,0 +1,154 @@
+"""Rules in which a small mistake once went unnoticed by every other test. The values are the engine's own."""
+
+from collections.abc import Iterable
+
+import pytest
+from test_likely_card import boot, free
+from test_resolve_rules import resolved
+
+from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
+from glm_kvplan.engines.sglang.boot_log.rows import printed_sizes
+from glm_kvplan.engines.sglang.checks.judgements import longest_context
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.weight_format import weight_format
+from glm_kvplan.errors import RefusedError
+
+
+@pytest.mark.parametrize(
+    ("role", "prefill", "decode", "rows"),
+    [
+        ("decode", "trtllm", "flashmla_kv", "fp8_scaled"),
+        ("decode", "flashmla_kv", "trtllm", "fp8_raw"),
+        ("prefill", "flashmla_kv", "trtllm", "fp8_scaled"),
+        ("prefill", "trtllm", "flashmla_kv", "fp8_raw"),
+        ("null", "trtllm", "flashmla_kv", "fp8_raw"),
+        ("null", "flashmla_kv", "trtllm", "fp8_raw"),
+    ],
+)
+def test_the_kernel_of_the_server_s_own_role_shapes_the_rows(role: str, prefill: str, decode: str, rows: str) -> None:
+    """mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23 (calculate_mla_kv_cache_dim)."""
+    flags = {"kv_cache_dtype": "fp8_e4m3", "dsa_prefill_backend": prefill, "dsa_decode_backend": decode}
+    assert resolved("b200", "0.5.23", tp_size=4, disaggregation_mode=role, **flags).kv_layout == rows
+
+
+Q8 = {"dsa_prefill_backend": "flashmla_sparse_q8", "tp_size": 8}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "release", "dtype", "more", "refused"),
+    [
+        ("h200", "0.5.21", "fp8_e4m3", {}, None),
+        ("h200", "0.5.21", "bfloat16", {}, "takes FP8 rows on Hopper only; .* q8_reads_bf16 = true"),
+        ("b200", "0.5.21", "fp8_e4m3", {}, "takes FP8 rows on Hopper only"),
+        ("h200", "0.5.22", "bfloat16", {}, None),
+        ("h200", "0.5.23", "bfloat16", {}, None),
+        ("h200", "0.5.23", "fp8_e4m3", {}, "reads BF16 rows only"),
+        ("b200", "0.5.23", "bfloat16", {}, "runs on Hopper only"),
+        ("h200", "0.5.23", "bfloat16", {"enable_mixed_chunk": True}, "without --enable-mixed-chunk"),
+    ],
+)
+def test_the_q8_prefill_kernel_takes_other_rows_since_0_5_22(
+    gpu: str, release: str, dtype: str, more: dict[str, object], refused: str | None
+) -> None:
+    """layers/attention/dsa_backend.py:501-513 at 0.5.21, :434-482 at 0.5.23; the model has no RoPE part."""
+    if refused is None:
+        assert resolved(gpu, release, kv_cache_dtype=dtype, **Q8, **more).dsa_prefill_backend == "flashmla_sparse_q8"
+    else:
+        with pytest.raises(RefusedError, match=refused):
+            resolved(gpu, release, kv_cache_dtype=dtype, **Q8, **more)
+
+
+# What prepare_server_args and the resolution of 0.5.23 give for an H200, run on their own.
+@pytest.mark.parametrize(
+    ("batch", "fraction"), [(256, 0.80465), (280, 0.80085), (300, 0.79705), (301, 0.7733), (320, 0.76855)]
+)
+def test_attention_groups_keep_more_free_for_batches_above_300(batch: int, fraction: float) -> None:
+    flags = {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "cuda_graph_max_bs_decode": batch}
+    assert resolved("h200", "0.5.23", **flags).mem_fraction_static == pytest.approx(fraction, abs=1e-9)
+
+
+@pytest.mark.parametrize(("size", "starts"), [(None, True), (1, True), (4, True), (2, False), (8, False)])
+def test_the_dense_layers_are_split_over_one_rank_or_all(size: int | None, starts: bool) -> None:
+    """arg_groups/validation_hook.py:119-249 at 0.5.23."""
+    if starts:
+        resolved("h200", "0.5.23", tp_size=4, moe_dense_tp_size=size)
+    else:
+        with pytest.raises(RefusedError, match="moe-dense-tp-size"):
+            resolved("h200", "0.5.23", tp_size=4, moe_dense_tp_size=size)
+
+
+def test_helion_stays_helion_where_flashinfer_is_the_default() -> None:
+    """arg_groups/attention_hook.py:281-525 at 0.5.23: a replayed decode takes triton and helion only."""
+    flags: dict[str, object] = {
+        "mamba_ssm_dtype": "bfloat16",
+        "enable_linear_replayssm": True,
+        "disable_radix_cache": True,
+    }
+    resolved("b200", "0.5.23", tp_size=4, linear_attn_backend="helion", **flags)
+    with pytest.raises(RefusedError, match="flashinfer KDA decode kernel"):
+        resolved("b200", "0.5.23", tp_size=4, **flags)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("x/GLM-5.3-Flash-W8A8", "int8"),
+        ("x/GLM-5.3-Flash-INT8", "int8"),
+        ("x/GLM-5.3-Flash-W4AFP8", "w4afp8"),
+        ("x/GLM-5.3-Flash-AWQ", "w4a16"),
+        ("x/GLM-5.3-Flash-GPTQ", "w4a16"),
+        ("x/GLM-5.3-Flash-int4", "w4a16"),
+        ("x/GLM-5.3-Flash-AutoRound", "w4a16"),
+        ("x/GLM-5.3-Flash-MXFP4", "mxfp4"),
+        ("x/GLM-5.3-Flash-MXFP8", "mxfp8"),
+        ("x/GLM-5.3-Flash-FP4", "nvfp4"),
+        ("x/GLM-5.3-Flash-FP8", "fp8"),
+        ("x/GLM-5.3-Flash-BF16", "bf16"),
+        ("x/GLM-5.3-Flash-bfloat16", "bf16"),
+    ],
+)
+def test_every_word_in_a_model_s_name(name: str, expected: str) -> None:
+    assert weight_format({}, None, name).format == expected
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("w8a8_fp8", "fp8"), ("modelopt_fp8", "fp8"), ("mxfp8", "mxfp8"), ("modelopt_fp4", "nvfp4"),
+        ("nvfp4_online", "nvfp4"), ("petit_nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("quark_mxfp4", "mxfp4"),
+        ("w4afp8", "w4afp8"), ("awq", "w4a16"), ("awq_marlin", "w4a16"), ("gptq", "w4a16"), ("gptq_marlin", "w4a16"),
+        ("moe_wna16", "w4a16"), ("auto-round", "w4a16"), ("w8a8_int8", "int8"), ("auto-round-int8", "int8"),
+        ("unquant", "bf16"),
+    ],
+)  # fmt: skip
+def test_every_word_of_quantization(flag: str, expected: str) -> None:
+    assert weight_format({"quantization": flag}).format == expected
+
+
+@pytest.mark.parametrize(("gib", "known"), [("178.00", True), ("170.00", True), ("168.00", False)])
+def test_a_card_has_94_percent_of_its_memory_free_before_the_load(gib: str, known: bool) -> None:
+    """A B200 of 179.06 GiB; with less free, no card of that kernel is known."""
+    found = likely_card(boot(*free(gib, "trtllm")), {}, {})
+    assert found is not None and found.known is known
+
+
+def slots_of(lines: Iterable[str]) -> int | None:
+    return printed_sizes(boot(*(f"[2026-05-14 08:11:02 TP0] {line}" for line in lines))).state_slots
+
+
+def test_the_slots_that_were_sized_count_and_not_those_that_decode_raised_them_to() -> None:
+    raised = (
+        "mamba_size (32) is less than decode side's max_slots_needed (96 = 96 reqs * 1 slots/req), "
+        "raising effective_mamba_size to 96"
+    )
+    pool = "Mamba Cache is allocated. max_mamba_cache_size: 96, conv_state size: 0.00GB, ssm_state size: 0.00GB "
+    assert slots_of([raised, pool]) == 32
+    assert slots_of([pool]) == 96
+
+
+def test_a_request_leaves_one_token_of_the_pool_and_what_decode_reserves() -> None:
+    sizes = PoolSizes(1000, 8, 8)
+    assert longest_context(resolved("h200", tp_size=8), sizes) == 999
+    reserving = resolved("h200", tp_size=8, disaggregation_mode="decode")
+    assert longest_context(reserving, sizes) == 1000 - max(reserving.decode_reserve, 1)
+    assert longest_context(resolved("h200", tp_size=8, context_length=500), sizes) == 500
