@@ -29,10 +29,8 @@ def nearest_layouts(server: Server, demand: Demand, most: int) -> list[Layout]:
             break
         if any(_beside_tp(layout.changes) <= _beside_tp(changes) for layout in found):
             continue
-        other = server.tried(**changes)
-        if other is None:
-            continue
         try:
+            other = server.with_flags(**changes)
             check(demand, other.deployment)
         except KvplanError:
             continue

@@ -218,10 +218,11 @@ class Server:
         given, now = self.plan.flags.get("mem_fraction_static"), self.deployment.mem_fraction_static
         if isinstance(given, float | int):
             return given
-        other = self.tried(mem_fraction_static=now)
-        if other is None or other.deployment.mem_fraction_static == now:
+        try:
+            typed = self.plan.with_flags(mem_fraction_static=now).deployment.mem_fraction_static
+        except KvplanError:
             return now
-        return round(now * now / other.deployment.mem_fraction_static, 9)
+        return now if typed == now else round(now * now / typed, 9)
 
 
 def _uncounted(deployment: Deployment, placed: Placement, budget: MemoryBudget) -> str:

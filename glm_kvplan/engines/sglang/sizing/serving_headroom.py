@@ -1,5 +1,6 @@
 """Room beside the pools: what a split leaves free against what serving the demand needs of it."""
 
+from functools import cache
 from typing import NamedTuple
 
 from glm_kvplan.bisection import largest, least
@@ -83,11 +84,15 @@ def raised_fraction(server: Server, split: Split, demand: Demand) -> Split | Non
     def at(steps: int) -> Server | None:
         return server.tried(mem_fraction_static=steps / FRACTION_STEPS)
 
-    def covered(steps: int) -> bool:
+    @cache
+    def best(steps: int) -> Split | None:
         other = at(steps)
-        if other is None:
+        return None if other is None else best_split(other, demand)
+
+    def covered(steps: int) -> bool:
+        found = best(steps)
+        if found is None:
             return False
-        found = best_split(other, demand)
         left = room(found, demand)
         return found.solution is None or left.free >= left.needed + left.unsure
 
@@ -96,8 +101,7 @@ def raised_fraction(server: Server, split: Split, demand: Demand) -> Split | Non
         return other is not None and split_for(other, demand, requests) is not None
 
     def raised(steps: int) -> Split | None:
-        other = at(steps)
-        found = None if other is None else best_split(other, demand)
+        found = best(steps)
         return found if found is not None and found.served.requests > split.served.requests else None
 
     wanted = -(-demand.concurrency // (server.deployment.attn_dp_size * server.deployment.replicas))

@@ -1,5 +1,6 @@
 """How to split a rank's memory between states and tokens for a demand: the most requests, then the most cached."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from glm_kvplan.bisection import largest
@@ -10,6 +11,7 @@ from glm_kvplan.engines.sglang.sizing.solver import Solution
 
 # The engine's own split: no explicit slots or tokens, its default ratio.
 OWN_SPLIT: dict[str, Any] = dict.fromkeys(("max_mamba_cache_size", "mamba_full_memory_ratio", "max_total_tokens"))
+_MORE = 8
 NO_REQUEST = Served(0, 0, "memory")
 
 
@@ -60,10 +62,14 @@ def split_for(server: Server, demand: Demand, requests: int, kept: int = 0) -> S
     """The server split for so many running requests of a worker and finished conversations; None: it does not serve
     them so.
     """
-    other = server.tried(**split_flags(server, requests, slots_needed(server, demand, requests, kept)))
+    other = _split(server, demand, requests, kept)
     if other is None or not other.starts or served(demand, other.deployment, other.sizes).per_worker < requests:
         return None
     return other
+
+
+def _split(server: Server, demand: Demand, requests: int, kept: int = 0) -> Server | None:
+    return server.tried(**split_flags(server, requests, slots_needed(server, demand, requests, kept)))
 
 
 def most_requests(server: Server, demand: Demand) -> int:
@@ -74,9 +80,49 @@ def most_requests(server: Server, demand: Demand) -> int:
     one = split_for(server, demand, 1)
     if one is None:
         return 0
-    # more slots leave fewer tokens than one request's do
-    fit = largest(lambda requests: tokens_of(server, demand, requests) <= one.sizes.tokens, 1, wanted)
-    return largest(lambda requests: split_for(server, demand, requests) is not None, 1, min(fit, wanted - 1))
+    return _most(
+        one,
+        range(1, wanted),
+        fits=lambda tokens, requests: tokens_of(server, demand, requests) <= tokens,
+        split=lambda requests: _split(server, demand, requests),
+        holds=lambda requests: split_for(server, demand, requests),
+    )
+
+
+def _most(
+    first: Server,
+    numbers: range,
+    *,
+    fits: Callable[[int, int], bool],
+    split: Callable[[int], Server | None],
+    holds: Callable[[int], Server | None],
+) -> int:
+    """The largest of the numbers that holds; `first` is the server of the least, which does.
+
+    More requests' slots leave fewer tokens, and nearly evenly so: a few more of them tell about how many hold. What
+    fits (into tokens) beside as many as do hold is the most that can.
+    """
+    low, high = numbers[0], numbers[-1]
+
+    def fitting(server: Server, lost: float = 0.0) -> int:
+        tokens = server.sizes.tokens + lost * low
+        return largest(lambda number: fits(int(tokens - lost * number), number), low, high)
+
+    high = fitting(first)
+    more = min(high, low + _MORE)
+    few = split(more)
+    if few is not None and few.starts:
+        likely = fitting(first, (first.sizes.tokens - few.sizes.tokens) / max(more - low, 1))
+        for number in (likely, likely - likely // _MORE - 1):
+            if number <= low:
+                break
+            found = holds(number)
+            if found is not None:
+                low = number
+                high = fitting(found)
+                break
+            high = number - 1
+    return largest(lambda number: holds(number) is not None, low, high)
 
 
 def best_split(server: Server, demand: Demand) -> Split:
@@ -110,12 +156,17 @@ def _most_kept(server: Server, demand: Demand, requests: int) -> int:
     def fits(tokens: int, kept: int) -> bool:
         return tokens_of(server, demand, requests + kept) <= tokens
 
-    def holds(kept: int) -> bool:
+    def holds(kept: int) -> Server | None:
         other = split_for(server, demand, requests, kept)
-        return other is not None and fits(other.sizes.tokens, kept)
+        return other if other is not None and fits(other.sizes.tokens, kept) else None
 
-    # more slots leave fewer tokens than none kept do
-    return largest(holds, 0, largest(lambda kept: fits(none.sizes.tokens, kept), 0, none.sizes.tokens))
+    return _most(
+        none,
+        range(none.sizes.tokens + 1),
+        fits=fits,
+        split=lambda kept: _split(server, demand, requests, kept),
+        holds=holds,
+    )
 
 
 def conversations_kept(split: Split, demand: Demand) -> int:
