@@ -1,6 +1,11 @@
 """Settings every test shares."""
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+# Hundreds of processes are started: each that may not keep what it compiles takes twice as long.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A loaded machine is no failure: what must be fast has a test that measures it.
 settings.register_profile("kvplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -467,3 +467,20 @@ def test_the_default_split_ignores_the_users_own() -> None:
     demand = Demand(parse_contexts("128k"), 40)
     own = server_of(MTP | {"max_mamba_cache_size": 64, "max_total_tokens": 500_000})
     assert default_split(own, demand) == default_split(server_of(MTP), demand)
+
+
+@pytest.mark.parametrize("text", ["8k", "0.8:8k,0.2:128k"])
+def test_advice_tries_few_servers(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it takes is what it tries: some 60 microseconds a server. The load is more than the server holds."""
+    tried, with_flags = 0, Server.with_flags
+
+    def counted(server: Server, **changes: object) -> Server:
+        nonlocal tried
+        tried += 1
+        return with_flags(server, **changes)
+
+    monkeypatch.setattr(Server, "with_flags", counted)
+    flags = {"tp_size": 8, "dp_size": 4, "enable_dp_attention": True, "speculative_algorithm": "EAGLE"}
+    advice = advise(Server(plan(flags, gpu="b200"), MemoryGiven()), Demand(parse_contexts(text), 2000))
+    assert not advice.holds and advice.served.requests > 100
+    assert tried <= 200
