@@ -106,7 +106,7 @@ def solved(name: str) -> Iterator[Row]:
     tokens = printed["kv_tokens"]
     yield Row(name, "max_total_num_tokens", tokens, sizes.tokens, TOKENS_SHARE * tokens, basis)
     if answer.map is not None:
-        free = answer.map.free / GIB
+        free = answer.map.unallocated / GIB
         yield Row(name, "free after pools, GiB", printed["avail_after_pools_gib"], free, 0.1, basis)
 
 

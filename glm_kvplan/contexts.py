@@ -158,10 +158,10 @@ def read_histogram(path: Path) -> Contexts:
         first, second = row.groups() if row else (line, "1")
         if not pairs and not first[0].isdigit():
             continue  # the header
-        where = f"{path}:{number}"
+        place = f"{path}:{number}"
         if not SHARE.fullmatch(second):
-            raise InputError(f"{where}: {second!r} is not a count")
-        pairs.append((parse_count(first, where), Fraction(second)))
+            raise InputError(f"{place}: {second!r} is not a count")
+        pairs.append((parse_count(first, place), Fraction(second)))
     return contexts(pairs)
 
 

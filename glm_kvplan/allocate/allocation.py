@@ -48,7 +48,7 @@ class Allocation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.free()
+        self.release()
 
     def take(self, specs: Iterable[TensorSpec], *, touch: bool = True, progress: Progress | None = None) -> None:
         """Allocate every tensor; with `touch`, fill it with zeros as the engine does.
@@ -73,7 +73,7 @@ class Allocation:
             self.synchronize()
         except BaseException as error:
             taken = sum(each.nbytes for each in self.taken().values())
-            self.free()
+            self.release()
             failure = as_failure(error, self.device, taken)
             if failure is not None:
                 raise failure from None
@@ -96,7 +96,7 @@ class Allocation:
             for tensor in tensors
         )
 
-    def free(self) -> None:
+    def release(self) -> None:
         """Give everything back, the caching allocator's blocks as well."""
         for _, tensors in self._tensors:
             for tensor in tensors:

@@ -74,25 +74,25 @@ def find_device(text: str) -> Device:
 def _emptiest() -> int:
     """The GPU with the most free memory; the first of equal ones, and the first where none answers."""
     cuda = import_torch().cuda
-    free = []
+    available = []
     for number in range(cuda.device_count()):
         try:
-            free.append((int(cuda.mem_get_info(f"cuda:{number}")[0]), -number))
+            available.append((int(cuda.mem_get_info(f"cuda:{number}")[0]), -number))
         except RuntimeError:  # another process has it for itself, or it has failed
             continue
-    return -max(free)[1] if free else 0
+    return -max(available)[1] if available else 0
 
 
-def free_memory(device: Device) -> int | None:
+def available_memory(device: Device) -> int | None:
     """Bytes that can be taken: the driver's free memory on a GPU, available memory (and the container's head-room)
     on the CPU, None on meta. Raises InputError where the operating system does not say."""
     if device.kind == "meta":
         return None
     if device.kind == "cuda":
         return int(import_torch().cuda.mem_get_info(device.name)[0])
-    available = _available_memory()
-    room = _container_room()
-    return available if room is None else min(available, room)
+    available = _host_memory()
+    headroom = _container_headroom()
+    return available if headroom is None else min(available, headroom)
 
 
 def resident_memory() -> int | None:
@@ -104,7 +104,7 @@ def resident_memory() -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _available_memory() -> int:
+def _host_memory() -> int:
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -117,7 +117,7 @@ def _available_memory() -> int:
         raise InputError("--device cpu: this system does not tell its available memory; use --device meta") from None
 
 
-def _container_room() -> int | None:
+def _container_headroom() -> int | None:
     """What a container's memory limit leaves (cgroup v2, then v1); None without a limit."""
     for limit, used in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),

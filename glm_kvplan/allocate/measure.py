@@ -3,7 +3,14 @@
 from typing import NamedTuple
 
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds, this_allocator
-from glm_kvplan.allocate.device import CPU_GRANULE, CUDA_GRANULE, Device, free_memory, import_torch, resident_memory
+from glm_kvplan.allocate.device import (
+    CPU_GRANULE,
+    CUDA_GRANULE,
+    Device,
+    available_memory,
+    import_torch,
+    resident_memory,
+)
 from glm_kvplan.tensor import TensorSpec, device_bytes
 
 _OTHER = "PYTORCH_ALLOC_CONF sets rules of its own"
@@ -117,4 +124,4 @@ class Meter:
         )
 
     def _free(self) -> int:
-        return free_memory(self.device) or 0
+        return available_memory(self.device) or 0

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from glm_kvplan.allocate.allocation import Allocation, Progress, Taken
 from glm_kvplan.allocate.allocator_rounding import Allocator, cuda_bounds, this_allocator
-from glm_kvplan.allocate.device import Device, find_device, free_memory, import_torch
+from glm_kvplan.allocate.device import Device, available_memory, find_device, import_torch
 from glm_kvplan.allocate.failures import as_failure
 from glm_kvplan.allocate.measure import Measure, Meter
 from glm_kvplan.errors import InputError
@@ -115,9 +115,9 @@ def validate(
     target = find_device(device)
     with _failures_in_one_line(target):
         meter = Meter(target)
-        free = free_memory(target)
-    room = None if free is None else free - keep_free
-    asked, sizes, factor = sizes, *fit(build, sizes, shrink, target, room, scale)
+        available = available_memory(target)
+    limit = None if available is None else available - keep_free
+    asked, sizes, factor = sizes, *fit(build, sizes, shrink, target, limit, scale)
     specs = build(sizes)
     if begin is not None:
         begin(sum(spec.nbytes for spec in specs))
@@ -129,7 +129,7 @@ def validate(
         taken, unexpected = allocation.taken(), allocation.unexpected()
     rows = tuple(Row(spec, taken.get(spec.name)) for spec in specs)
     return Validation(
-        target, asked, sizes, factor, free, keep_free, rows, unexpected, measures, touch, seconds, built_by
+        target, asked, sizes, factor, available, keep_free, rows, unexpected, measures, touch, seconds, built_by
     )
 
 
@@ -146,27 +146,27 @@ def _failures_in_one_line(device: Device) -> Iterator[None]:
 
 
 def fit(
-    build: Build[S], sizes: S, shrink: Shrink[S], device: Device, room: int | None, scale: bool
+    build: Build[S], sizes: S, shrink: Shrink[S], device: Device, limit: int | None, scale: bool
 ) -> tuple[S, Fraction]:
     """The sizes whose tensors fit into `room` bytes (None: anything does), and the share of the asked ones they are.
 
     Raises InputError where they do not fit and `scale` is False, or where nothing fits.
     """
     need = needed_bytes(build(sizes), device)
-    if room is None or need <= room:
+    if limit is None or need <= limit:
         return sizes, Fraction(1)
     if not scale:
         raise InputError(
-            f"--device {device.name}: {need} bytes are needed and {max(room, 0)} are free after --keep-free; "
+            f"--device {device.name}: {need} bytes are needed and {max(limit, 0)} are free after --keep-free; "
             "give --scale to shrink the pools in proportion, or smaller sizes"
         )
     low, high = 0, _SCALE_STEPS  # `high` never fits
     while high - low > 1:
         middle = (low + high) // 2
-        fits = needed_bytes(build(shrink(sizes, Fraction(middle, _SCALE_STEPS))), device) <= room
+        fits = needed_bytes(build(shrink(sizes, Fraction(middle, _SCALE_STEPS))), device) <= limit
         low, high = (middle, high) if fits else (low, middle)
     if not low:
-        raise InputError(f"--device {device.name}: not even the smallest pools fit into {max(room, 0)} free bytes")
+        raise InputError(f"--device {device.name}: not even the smallest pools fit into {max(limit, 0)} free bytes")
     factor = Fraction(low, _SCALE_STEPS)
     return shrink(sizes, factor), factor
 

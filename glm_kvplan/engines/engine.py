@@ -216,9 +216,9 @@ class Given:
 
         The one way from flags to a plan: prices, remedies, layouts and sweeps take it, too.
         """
-        return self.profile.engine.resolve(self.changed(changes) if changes else self)
+        return self.profile.engine.resolve(self.with_changes(changes) if changes else self)
 
-    def changed(self, changes: Mapping[str, object]) -> "Given":
+    def with_changes(self, changes: Mapping[str, object]) -> "Given":
         """The same with some flags changed; None takes one back."""
         flags = {name: value for name, value in {**self.flags, **changes}.items() if value is not None}
         return Given(

@@ -134,8 +134,8 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     flag = table.flags.get(option)
     if flag is not None or not table.release:
         there = ", ".join(table.releases_with(option))
-        where = f"not a flag of {table.release}; {there} have it" if flag else "not a flag that touches memory"
-        raise InputError(f"{word.place}: {printable(option)} is {where}")
+        place = f"not a flag of {table.release}; {there} have it" if flag else "not a flag that touches memory"
+        raise InputError(f"{word.place}: {printable(option)} is {place}")
     twin = table.twin(option)
     if twin is not None:
         raise InputError(f"{word.place}: {printable(option)} is a flag of another engine; here it is {twin}")

@@ -10,7 +10,7 @@ from paths import ROOT
 from test_validate import run, tensor
 
 from glm_kvplan.allocate.allocation import Allocation
-from glm_kvplan.allocate.device import find_device, free_memory
+from glm_kvplan.allocate.device import available_memory, find_device
 from glm_kvplan.allocate.failures import AllocationError
 from glm_kvplan.units import GIB
 
@@ -72,13 +72,13 @@ def test_everything_is_given_back() -> None:
 
 def test_out_of_memory_is_one_line_and_frees() -> None:
     target = find_device("auto")
-    free = free_memory(target)
+    free = available_memory(target)
     before = torch.cuda.memory_reserved(target.name)
     assert free is not None
     with pytest.raises(AllocationError, match="everything was freed"):
         Allocation(target).take((tensor(GIB, free // GIB + 2),), touch=False)
     assert torch.cuda.memory_reserved(target.name) == before
-    assert (free_memory(target) or 0) > free - GIB
+    assert (available_memory(target) or 0) > free - GIB
 
 
 def test_a_failing_kernel_is_no_lack_of_memory() -> None:

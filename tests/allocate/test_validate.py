@@ -12,7 +12,7 @@ from glm_kvplan.allocate import device as devices
 from glm_kvplan.allocate import validation as module
 from glm_kvplan.allocate.allocation import Allocation
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
-from glm_kvplan.allocate.device import Device, find_device, free_memory, resident_memory
+from glm_kvplan.allocate.device import Device, available_memory, find_device, resident_memory
 from glm_kvplan.allocate.failures import AllocationError
 from glm_kvplan.allocate.validation import Validation, validate
 from glm_kvplan.engines.sglang.components import tensor_specs
@@ -124,7 +124,7 @@ def test_leaving_the_block_frees() -> None:
 
 def test_what_does_not_fit_is_refused_before_memory_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     need = sum(spec.nbytes for spec in build(SMALL))
-    monkeypatch.setattr(module, "free_memory", lambda _: need + 1000)
+    monkeypatch.setattr(module, "available_memory", lambda _: need + 1000)
     monkeypatch.setattr(Allocation, "take", lambda *_, **__: pytest.fail("memory was taken"))
     with pytest.raises(InputError, match=f"{need} bytes are needed and {need - 1} are free"):
         run("cpu", keep_free=1001)
@@ -133,7 +133,7 @@ def test_what_does_not_fit_is_refused_before_memory_is_taken(monkeypatch: pytest
 def test_scale_shrinks_all_three_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = PoolSizes(tokens=65536, state_slots=64, running_requests=32)
     whole = sum(spec.nbytes for spec in build(asked))
-    monkeypatch.setattr(module, "free_memory", lambda _: whole // 2)
+    monkeypatch.setattr(module, "available_memory", lambda _: whole // 2)
     found = validate(build, asked, shrink=shrink, device="cpu", keep_free=0, scale=True)
     assert found.ok and found.asked == asked
     assert 0.3 < found.scale < 0.6
@@ -185,14 +185,14 @@ def test_cuda_bounds_of_known_blocks() -> None:
 
 
 def test_free_memory_of_this_machine() -> None:
-    free = free_memory(CPU)
+    free = available_memory(CPU)
     assert free is not None and 64 * MIB < free < 1 << 60
-    assert free_memory(META) is None
+    assert available_memory(META) is None
 
 
 def test_container_limit_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_available_memory", lambda: 8 * GIB)
-    monkeypatch.setattr(devices, "_container_room", lambda: 3 * GIB)
-    assert free_memory(CPU) == 3 * GIB
-    monkeypatch.setattr(devices, "_container_room", lambda: None)
-    assert free_memory(CPU) == 8 * GIB
+    monkeypatch.setattr(devices, "_host_memory", lambda: 8 * GIB)
+    monkeypatch.setattr(devices, "_container_headroom", lambda: 3 * GIB)
+    assert available_memory(CPU) == 3 * GIB
+    monkeypatch.setattr(devices, "_container_headroom", lambda: None)
+    assert available_memory(CPU) == 8 * GIB

@@ -115,17 +115,17 @@ def test_pools_needs_no_torch() -> None:
 
 def test_ctrl_c_frees_and_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     freed: list[bool] = []
-    free = allocate.Allocation.free
+    release = allocate.Allocation.release
 
     def interrupt(self: allocate.Allocation, *_: object) -> None:
         raise KeyboardInterrupt
 
     def watched(self: allocate.Allocation) -> None:
-        free(self)
+        release(self)
         freed.append(not self.taken())
 
     monkeypatch.setattr(allocate.Allocation, "_zero", interrupt)
-    monkeypatch.setattr(allocate.Allocation, "free", watched)
+    monkeypatch.setattr(allocate.Allocation, "release", watched)
     code, out, err = call(capsys, "validate", *SMALL, "--device", "cpu", "--keep-free", "0")
     assert (code, out) == (130, "")
     assert err == "kvplan: interrupted; everything was freed\n"

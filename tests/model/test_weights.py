@@ -32,7 +32,7 @@ def estimate_weights(
     gpu: Gpu | None = None,
     **flags: object,
 ) -> WeightEstimate:
-    return estimate_of(geometry, placement(geometry, launched.changed(**flags), gpu), checkpoint)
+    return estimate_of(geometry, placement(geometry, launched.with_values(**flags), gpu), checkpoint)
 
 
 def gib(launched: Deployment, checkpoint: str, **options: object) -> list[str]:

@@ -59,7 +59,7 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
     """
     typed, equals, values = text.partition("=")
     name = typed.strip().lstrip("-").replace("-", "_")
-    where = f"--over {typed.strip()[:40]}"
+    place = f"--over {typed.strip()[:40]}"
     if not equals or not name:
         raise InputError(f"--over {text[:60]!r}: write NAME=VALUES, such as mem_fraction_static=0.70..0.90:0.02")
     engine = engine or assumed_engine()
@@ -70,41 +70,41 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
     elif flag is not None and flag.kind != "json":
         name, role, kind = flag.name, "flag", _KINDS.get(flag.kind, "text")
     elif flag is not None:
-        raise InputError(f"{where}: a JSON value cannot be an axis; sweep the single flags")
+        raise InputError(f"{place}: a JSON value cannot be an axis; sweep the single flags")
     else:
         near = difflib.get_close_matches(name[:60], [*_OWN, *flags], 3, 0.6)
         hint = f"; nearest: {', '.join(near)}" if near else ""
         raise InputError(
-            f"{where}: no such axis{hint} (any flag of {engine.title} that kvplan takes, or {', '.join(_OWN)})"
+            f"{place}: no such axis{hint} (any flag of {engine.title} that kvplan takes, or {', '.join(_OWN)})"
         )
 
     def read(word: str) -> Span:
-        return _read(word, where, name, kind, flag, engine)
+        return _read(word, place, name, kind, flag, engine)
 
     results = {column.name for column in (STATUS, *sweeping(engine).COLUMNS, REASON)}
     column = Column(f"given_{name}" if name in results else name, kind, "axis")
-    return Axis(name, role, column, read_list(values, where, read), flag)
+    return Axis(name, role, column, read_list(values, place, read), flag)
 
 
 def _spellings(flag: Flag) -> tuple[str, ...]:
     return (flag.name, *flag.options)
 
 
-def _read(word: str, where: str, name: str, kind: str, flag: Flag | None, engine: Engine) -> Span:
+def _read(word: str, place: str, name: str, kind: str, flag: Flag | None, engine: Engine) -> Span:
     takes_none = flag is None or "none" not in (flag.choices or ())
     if word == "none" and takes_none and name not in (ENGINE, "gpu"):
         return (None,)
     if kind == "flag":
         if word not in _SWITCH:
-            raise InputError(f"{where}: {word[:40]!r} is not on, off or none")
+            raise InputError(f"{place}: {word[:40]!r} is not on, off or none")
         return (_SWITCH[word],)
     if kind in ("int", "float"):
-        return read_numbers(word, where, whole=kind == "int")
+        return read_numbers(word, place, whole=kind == "int")
     if flag is not None and flag.kind == "ints":
         for number in word.split("+"):
-            read_value(flag, number, None, where)
+            read_value(flag, number, None, place)
     elif flag is not None:
-        read_value(flag, word, None, where)
+        read_value(flag, word, None, place)
     elif name == ENGINE:
         release_named(word, engine)
     elif name == "gpu":

@@ -140,7 +140,7 @@ class Sweep:
         flags = {name: flag_value(flag, value) for name, flag, value in names}
         given, other = _kept(self._sites, site, lambda: self._site(site))
         try:
-            return given.plan(**flags) if other is None else translated(given.changed(flags), other).plan()
+            return given.plan(**flags) if other is None else translated(given.with_changes(flags), other).plan()
         except KvplanError as error:
             return _refused(error)
 

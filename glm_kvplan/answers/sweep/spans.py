@@ -33,68 +33,68 @@ class Steps:
 Span = Sequence[object] | Steps
 
 
-def read_numbers(word: str, where: str, *, whole: bool) -> Span:
+def read_numbers(word: str, place: str, *, whole: bool) -> Span:
     """One item of a list: a number, or a range. `whole` gives ints, and allows 8k (8 * 1024) and 1m (1024**2).
 
     Raises InputError that names `where` and the word.
     """
     found = _RANGE.fullmatch(word)
     if found is None:
-        return (_as(_number(word, where, whole), where, word, whole),)
-    first, last = (_number(found[end], where, whole) for end in ("first", "last"))
+        return (_as(_number(word, place, whole), place, word, whole),)
+    first, last = (_number(found[end], place, whole) for end in ("first", "last"))
     if last < first:
-        raise InputError(f"{where}: {word!r} runs backwards; write the smaller number first")
+        raise InputError(f"{place}: {word!r} runs backwards; write the smaller number first")
     if found["times"]:
-        return _geometric(first, last, _number(found["step"], where, False), where, word, whole)
+        return _geometric(first, last, _number(found["step"], place, False), place, word, whole)
     if found["step"] is None and not whole:
-        raise InputError(f"{where}: {word!r} has no step; write {word}:0.01, or {word}:x2")
-    step = Fraction(1) if found["step"] is None else _number(found["step"], where, whole)
+        raise InputError(f"{place}: {word!r} has no step; write {word}:0.01, or {word}:x2")
+    step = Fraction(1) if found["step"] is None else _number(found["step"], place, whole)
     if step <= 0:
-        raise InputError(f"{where}: the step of {word!r} must be above 0")
+        raise InputError(f"{place}: the step of {word!r} must be above 0")
     count = (last - first) // step + 1
     if count > MOST_VALUES:
-        raise InputError(f"{where}: {word!r} has {count:,} values; take a larger step")
+        raise InputError(f"{place}: {word!r} has {count:,} values; take a larger step")
     if not whole:
         scale = first.denominator * step.denominator
         return Steps(int(first * scale), int(step * scale), scale, count)
-    start, stride = (_as(number, where, word, whole) for number in (first, step))
+    start, stride = (_as(number, place, word, whole) for number in (first, step))
     assert isinstance(start, int) and isinstance(stride, int)
     return range(start, start + count * stride, stride)
 
 
-def _geometric(first: Fraction, last: Fraction, factor: Fraction, where: str, word: str, whole: bool) -> Span:
+def _geometric(first: Fraction, last: Fraction, factor: Fraction, place: str, word: str, whole: bool) -> Span:
     if factor < Fraction(101, 100) or first <= 0:
-        raise InputError(f"{where}: {word!r} must start above 0 and grow by a factor of 1.01 or more")
+        raise InputError(f"{place}: {word!r} must start above 0 and grow by a factor of 1.01 or more")
     values, number = [], first
     while number <= last:
-        values.append(_as(number, where, word, whole))
+        values.append(_as(number, place, word, whole))
         number *= factor
     return tuple(values)
 
 
-def _number(text: str, where: str, suffixes: bool) -> Fraction:
+def _number(text: str, place: str, suffixes: bool) -> Fraction:
     text = text.strip()
     found = _NUMBER.fullmatch(text)
     if found is None or (found[2] and not suffixes):
         example = "8k (times 1024)" if suffixes else "0.85"
-        raise InputError(f"{where}: {text[:40]!r} is not a number such as {example}")
+        raise InputError(f"{place}: {text[:40]!r} is not a number such as {example}")
     number = Fraction(text[: len(text) - len(found[2])]) * COUNT_FACTOR[found[2].lower()]
     if abs(number) > LARGEST_COUNT:
-        raise InputError(f"{where}: {text[:40]!r} is out of range; numbers go up to 2**48")
+        raise InputError(f"{place}: {text[:40]!r} is out of range; numbers go up to 2**48")
     return number
 
 
-def _as(number: Fraction, where: str, word: str, whole: bool) -> int | float:
+def _as(number: Fraction, place: str, word: str, whole: bool) -> int | float:
     if not whole:
         return float(number)
     if number.denominator != 1:
-        raise InputError(f"{where}: {word[:40]!r} gives {float(number):g}, and only whole numbers are taken")
+        raise InputError(f"{place}: {word[:40]!r} gives {float(number):g}, and only whole numbers are taken")
     return int(number)
 
 
-def read_list(text: str, where: str, read: Callable[[str], Span]) -> tuple[Span, ...]:
+def read_list(text: str, place: str, read: Callable[[str], Span]) -> tuple[Span, ...]:
     """The comma-separated items of `text`, each read by `read`; no item may be empty."""
     words = [word.strip() for word in text.split(",")]
     if not all(words):
-        raise InputError(f"{where}: {text[:60]!r} has an empty value; write values with one comma between them")
+        raise InputError(f"{place}: {text[:60]!r} has an empty value; write values with one comma between them")
     return tuple(read(word) for word in words)

@@ -53,7 +53,7 @@ class Deployment(Arguments):
         object.__setattr__(made, "__dict__", values)
         return made
 
-    def changed(self, **values: Any) -> "Deployment":
+    def with_values(self, **values: Any) -> "Deployment":
         """The same with some resolved values replaced, as they are: no rule runs. KeyError for a name that is none."""
         for name in values:
             self.__dict__[name]

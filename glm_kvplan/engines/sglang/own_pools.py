@@ -59,7 +59,7 @@ class EnginePools:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.free()
+        self.release()
 
     def take(self, specs: Iterable[TensorSpec], *, touch: bool = True, progress: Progress | None = None) -> None:
         """Build the pools. The engine fills them with zeros itself, whatever `touch` says."""
@@ -71,7 +71,7 @@ class EnginePools:
             taken = sum(each.nbytes for each in self.taken().values())
             failure = as_failure(error, self.device, taken)
             let_go(error)  # the pool whose constructor failed is in no list of ours
-            self.free()
+            self.release()
             if failure is not None:
                 raise failure from None
             raise
@@ -126,7 +126,7 @@ class EnginePools:
         }
         return sum(storages.values())
 
-    def free(self) -> None:
+    def release(self) -> None:
         """Give everything back."""
         held = [tensor for pool in self._pools for _, tensor in _tensors_of(pool)]
         for tensor in (*held, *(tensor for tensors in self._tensors.values() for tensor in tensors)):

@@ -69,8 +69,8 @@ class Blocks:
 
     def longest_context(self, blocks: int) -> int:
         """Tokens one request can have in `blocks`, of which one is never given out; 0 where not even one fits."""
-        free = blocks - 1 - self.fixed
-        return max(free, 0) * self.tokens_a_block
+        spare = blocks - 1 - self.fixed
+        return max(spare, 0) * self.tokens_a_block
 
 
 def blocks_of(rank: Rank) -> Blocks:

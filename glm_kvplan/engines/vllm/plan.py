@@ -98,7 +98,7 @@ class Plan(Given):
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""
-        return resolved(self.changed(changes))
+        return resolved(self.with_changes(changes))
 
 
 def resolved(given: Given) -> Plan:

@@ -378,8 +378,8 @@ def test_the_chunk_leaves_room_for_the_indexers_logits() -> None:
     assert small.flags["chunked_prefill_size"] == 16384
     chunk = large.flags["chunked_prefill_size"]
     assert chunk < 16384
-    assert chunk * 262_144 * 4 < large.room.needed <= large.room.free
-    assert 2 * chunk * 262_144 * 4 + large.room.needed - chunk * 262_144 * 4 > large.room.free
+    assert chunk * 262_144 * 4 < large.headroom.needed <= large.headroom.usable
+    assert 2 * chunk * 262_144 * 4 + large.headroom.needed - chunk * 262_144 * 4 > large.headroom.usable
     assert large.flags["mem_fraction_static"] == 0.95
 
 
@@ -389,7 +389,7 @@ def test_spare_tokens_make_room_for_serving() -> None:
     assert advice.holds and advice.solution is not None
     assert advice.flags["chunked_prefill_size"] == 2048
     assert advice.solution.tokens < advice.solution.token_capacity
-    assert 0 <= advice.room.free - advice.room.needed < 8 * MIB
+    assert 0 <= advice.headroom.usable - advice.headroom.needed < 8 * MIB
 
 
 def test_the_fraction_rises_only_into_what_serving_does_not_need() -> None:
@@ -399,7 +399,7 @@ def test_the_fraction_rises_only_into_what_serving_does_not_need() -> None:
     assert as_it_is.flags["mem_fraction_static"] == 0.81225
     assert raised.flags["mem_fraction_static"] > 0.81225
     assert raised.served.requests > as_it_is.served.requests
-    assert raised.room.free >= raised.room.needed + raised.room.unsure
+    assert raised.headroom.usable >= raised.headroom.needed + raised.headroom.unsure
     enough = advise(server, Demand(parse_contexts("1m"), as_it_is.served.requests), nearest=0)
     assert enough.flags["mem_fraction_static"] == 0.81225
 

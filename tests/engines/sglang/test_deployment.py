@@ -52,10 +52,10 @@ def test_it_is_compared_by_what_sizes_follow_from() -> None:
 def test_a_changed_one_is_a_replaced_one() -> None:
     deployment = resolved(tp_size=4)
     changes = {"context_length": 8192, "mem_fraction_static": 0.5}
-    assert deployment.changed(**changes) == replace(deployment, **changes)
+    assert deployment.with_values(**changes) == replace(deployment, **changes)
     assert deployment.context_length == 1 << 20
     with pytest.raises(KeyError):
-        deployment.changed(contextlength=1)
+        deployment.with_values(contextlength=1)
 
 
 def test_one_made_by_hand() -> None:

@@ -91,7 +91,7 @@ def case_map(name: str, release: str = "0.5.20") -> MemoryMap:
 @pytest.mark.parametrize("name", B200_CASES)
 def test_free_after_the_pools_as_printed(name: str) -> None:
     """Within 0.1 GiB of the operator's line, whose own memory figures carry 0.005 each."""
-    assert case_map(name).free / GIB == pytest.approx(case(name)["printed"]["avail_after_pools_gib"], abs=0.1)
+    assert case_map(name).unallocated / GIB == pytest.approx(case(name)["printed"]["avail_after_pools_gib"], abs=0.1)
 
 
 @pytest.mark.parametrize("name", B200_CASES)
@@ -154,7 +154,7 @@ def test_worked_example_b() -> None:
     assert by_name["draft KV"] == 4_384_555_008 + 1_130_393_088 - 64 * 512 - 8448
     # The example's sum leaves out the free lists and the two maps of 49 rows (4 and 16 bytes each).
     assert found.pools - by_name["free lists"] - 49 * (4 + 16) == 100_692_700_764
-    assert found.total == 177 * GIB and found.free == 126 * GIB - found.pools
+    assert found.total == 177 * GIB and found.unallocated == 126 * GIB - found.pools
 
 
 def test_memory_given_and_missing() -> None:
@@ -192,7 +192,7 @@ def test_measured_readings_win_over_the_weights() -> None:
             if s.name in ("weights", "draft weights", "draft embedding and head", "left by loading")
         ]
         assert sum(segment.nbytes for segment in loaded) == int((176 - available) * GIB)
-        assert found.free == int(available * GIB) - found.pools
+        assert found.unallocated == int(available * GIB) - found.pools
 
 
 def test_indexer_logits_as_the_failed_allocations() -> None:
@@ -279,7 +279,7 @@ def test_pools_fit_and_the_first_prompt_dies() -> None:
     assert verdicts["0.5.21"].verdict == "fits"
     more = memory_budget(placed(deployment), pre_gib=176.0, available_gib=pools / GIB - 1)
     found = memory_map(one_rank(deployment, load_profile("0.5.20")), sizes, more)
-    assert headroom(found, needs).verdict == "short" and found.free < 0
+    assert headroom(found, needs).verdict == "short" and found.unallocated < 0
 
 
 def test_cost() -> None:

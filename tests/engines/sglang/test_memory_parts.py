@@ -202,8 +202,8 @@ def test_segments_above_the_pools() -> None:
         ("draft embedding and head", 1, True, "estimated"),
         ("left by loading", 15, True, "estimated"),
     ]
-    assert found.total == 100 * GIB and found.free == 40 * GIB - found.pools
-    assert found.usable == found.free + GIB
+    assert found.total == 100 * GIB and found.unallocated == 40 * GIB - found.pools
+    assert found.usable == found.unallocated + GIB
     assert found.segments[-1].certainty == "estimated"
     measured = drawn(budget("measured", hows=("estimated", "given"), returned_gib=0.0))
     assert heads(measured) == [
@@ -212,7 +212,7 @@ def test_segments_above_the_pools() -> None:
         ("draft weights", 5, True, "derived"),
         ("left by loading", 15, True, "derived"),
     ]
-    assert measured.usable == measured.free and measured.segments[-1].certainty == "derived"
+    assert measured.usable == measured.unallocated and measured.segments[-1].certainty == "derived"
 
 
 def test_segments_that_are_not_there() -> None:
@@ -274,4 +274,4 @@ def test_sums_of_a_map() -> None:
     others = (("draft embedding and head", 8, True), ("free", 16, False))
     segments = [Segment(*row, "exact", "", "token", ("latent_kv",)) for row in pools]
     found = MemoryMap(30, (*segments, *(Segment(*row, "exact", "") for row in others)))
-    assert (found.free, found.usable, found.pools, found.uncharged) == (16, 24, 6, 2)
+    assert (found.unallocated, found.usable, found.pools, found.uncharged) == (16, 24, 6, 2)

@@ -245,7 +245,7 @@ def served(limit: int | None = None) -> Transients:
 def test_what_decides(free: int, limit: int | None, verdict: str, decided_by: str) -> None:
     assert judge(free, served(limit)) == (verdict, decided_by)
     found = headroom(MemoryMap(0, (Segment("free", free, False, "derived", ""),)), served(limit))
-    assert (found.verdict, found.free, found.needed) == (verdict, free, 4 * GIB)
+    assert (found.verdict, found.usable, found.needed) == (verdict, free, 4 * GIB)
 
 
 def said(free: int, limit: int | None = None, certainty: str = "derived", returned: int = 0) -> str:

@@ -89,7 +89,7 @@ def test_remedies_start_the_engine_and_prices_are_what_it_answers(server: Server
         assert other.sizes.tokens - server.sizes.tokens == price.tokens, price
         assert other.sizes.state_slots - server.sizes.state_slots == price.slots, price
         assert other.sizes.running_requests - server.sizes.running_requests == price.requests, price
-        assert other.free - server.free == price.free_bytes, price
+        assert other.unallocated - server.unallocated == price.free_bytes, price
 
 
 @settings(max_examples=40)
@@ -105,7 +105,7 @@ def test_advice_is_what_its_flags_serve(server: Server, context: int, concurrenc
         other = typed(server, advice.flags, False)
         assert advice.solution is not None and other.sizes == advice.solution.sizes
         assert served(demand, other.deployment, other.sizes).requests == advice.served.requests
-        assert other.usable == advice.room.free
+        assert other.usable == advice.headroom.usable
     for layout in advice.layouts:
         wider = typed(server, layout.changes, layout.estimated)
         assert advise(wider, demand, keep_fraction=True, nearest=0).holds, layout

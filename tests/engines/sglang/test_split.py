@@ -10,7 +10,7 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.advice import advise, served_within
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served
 from glm_kvplan.engines.sglang.sizing.server import Server
-from glm_kvplan.engines.sglang.sizing.serving_headroom import Room, room, with_room
+from glm_kvplan.engines.sglang.sizing.serving_headroom import ServingHeadroom, headroom_of, with_headroom
 from glm_kvplan.engines.sglang.sizing.split import (
     best_split,
     conversations_kept,
@@ -133,7 +133,7 @@ def test_not_one_request() -> None:
         split = best_split(server, TEN)
         assert (split.flags, split.solution, split.served) == ({}, None, Served(0, 0, "memory"))
         assert split.server is server
-        assert room(split, TEN) == Room(0, 0, 0) and with_room(split, TEN) is split
+        assert headroom_of(split, TEN) == ServingHeadroom(0, 0, 0) and with_headroom(split, TEN) is split
     assert best_split(server_of(PLAIN, 6 * SLOT + 2 * PAGE), TEN).served.requests == 1
 
 
@@ -178,7 +178,7 @@ def test_advice_on_a_split_that_is_met_exactly() -> None:
     )
     assert advice.conversations_kept == 0 and advice.served.requests == 10
     assert advice.default == default_split(server_of(PLAIN, EXACT), TEN)
-    assert advice.room.needed < advice.room.free
+    assert advice.headroom.needed < advice.headroom.usable
     server = server_of(PLAIN, EXACT)
     assert served_within(server, TEN, advice, 0.0) == (10, 10)
     assert served_within(server, TEN, advice, 2 * PAGE / GIB) == (9, 10)

@@ -48,7 +48,7 @@ def test_worked_example_b_from_its_flags() -> None:
     assert (answer.stage, answer.stages, answer.failure, answer.remedies) == (0, (range(45),), None, ())
     assert answer.map is not None and answer.needs is not None and answer.headroom is not None
     assert answer.host is None and answer.limits is not None
-    assert answer.map.free == 126 * GIB - answer.map.pools
+    assert answer.map.unallocated == 126 * GIB - answer.map.pools
     assert answer.needs.prompt_tokens == 1_048_576 - 6
     shorter = boot(B200, READ, 1000)
     assert shorter.needs is not None and shorter.needs.prompt_tokens == 1000
@@ -109,7 +109,7 @@ def test_the_fullest_stage_speaks() -> None:
         )
         for stage in answer.stages
     ]
-    assert pools[0] != pools[1] and answer.map.free == 126 * GIB - max(pools)
+    assert pools[0] != pools[1] and answer.map.unallocated == 126 * GIB - max(pools)
     layers = answer.stages[answer.stage]
     full = sum(layer % 4 == 3 for layer in layers)
     latent = next(segment.nbytes for segment in answer.map.segments if segment.name == "latent KV")

@@ -79,7 +79,7 @@ def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: s
         default_served=found.default,
         sizes=None if found.solution is None else found.solution.sizes,
         conversations_kept=found.conversations_kept,
-        headroom=ServingShown(found.room.free, found.room.needed, found.room.unsure),
+        headroom=ServingShown(found.headroom.usable, found.headroom.needed, found.headroom.unsure),
         shortage=found.shortage,
         layouts=found.layouts,
         warnings=() if weights is None else weights.notes,

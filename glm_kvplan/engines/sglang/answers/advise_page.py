@@ -91,15 +91,21 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
     if answer.conversations_kept:
         kept = at_most(count(answer.conversations_kept, "finished conversation"), answer.memory)
         yield Line(say("keeps {conversations} cached on a worker", conversations=kept))
-    room = answer.headroom
-    enough = room.free_bytes >= room.needed_bytes
-    tone = "good" if room.free_bytes >= room.needed_bytes + room.unsure_bytes else "careful" if enough else "bad"
+    headroom = answer.headroom
+    enough = headroom.free_bytes >= headroom.needed_bytes
+    tone = (
+        "good"
+        if headroom.free_bytes >= headroom.needed_bytes + headroom.unsure_bytes
+        else "careful"
+        if enough
+        else "bad"
+    )
     yield Line(
         say(
             "{free} stay free; serving takes ~{needed} of it, estimated to {unsure}",
-            free=at_most(gib(room.free_bytes), answer.memory),
-            needed=gib(room.needed_bytes),
-            unsure=gib(room.unsure_bytes),
+            free=at_most(gib(headroom.free_bytes), answer.memory),
+            needed=gib(headroom.needed_bytes),
+            unsure=gib(headroom.unsure_bytes),
         ),
         tone,
     )

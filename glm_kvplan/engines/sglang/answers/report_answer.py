@@ -61,8 +61,8 @@ class ReportAnswer(NamedTuple):
     @property
     def holds(self) -> bool:
         """The engine starts, survives its first long prompt and serves the whole demand; the host holds HiCache."""
-        room = self.start.headroom
-        if room is None or room.verdict == "short":
+        headroom = self.start.headroom
+        if headroom is None or headroom.verdict == "short":
             return False
         return self.start.holds and self.served.requests >= self.demand.concurrency
 

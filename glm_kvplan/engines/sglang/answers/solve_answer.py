@@ -204,5 +204,5 @@ def _needs(needs: Transients) -> NeedsShown:
     return NeedsShown(needs.prompt_tokens, needs.largest_context, needs.nbytes, needs.unsure_bytes, needs.items)
 
 
-def _headroom(room: Headroom) -> HeadroomShown:
-    return HeadroomShown(room.verdict, room.free, room.needed, room.message)
+def _headroom(found: Headroom) -> HeadroomShown:
+    return HeadroomShown(found.verdict, found.usable, found.needed, found.message)

@@ -66,7 +66,7 @@ def _ratios(plan: Plan, boot: Boot, sizes: PoolSizes) -> tuple[float | None, ...
 
 
 def _plans(plan: Plan, sizes: PoolSizes, ratio: float | None) -> tuple[HostPlan, ...]:
-    deployment = plan.deployment if ratio is None else plan.deployment.changed(hicache_ratio=ratio)
+    deployment = plan.deployment if ratio is None else plan.deployment.with_values(hicache_ratio=ratio)
     return stage_plans(ranks(rank_of(plan)._replace(deployment=deployment)), sizes)
 
 

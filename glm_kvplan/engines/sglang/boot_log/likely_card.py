@@ -55,11 +55,11 @@ def likely_card(boot: Boot, flags: Mapping[str, object], environment: Mapping[st
     if memory is None:
         stand_in = next((cards[key] for key in _STAND_INS if key in cards), None)
         return LikelyCard(stand_in, False) if tests and stand_in is not None else None
-    free = memory.pre_gib * 1024
+    memory_mib = memory.pre_gib * 1024
     fitting = [
         (gpu.memory_mib, len(key), key)
         for key, gpu in cards.items()
-        if _LEAST_FREE * gpu.memory_mib <= free <= gpu.memory_mib
+        if _LEAST_FREE * gpu.memory_mib <= memory_mib <= gpu.memory_mib
     ]
     if fitting:
         return LikelyCard(cards[min(fitting)[-1]], True)
@@ -67,7 +67,7 @@ def likely_card(boot: Boot, flags: Mapping[str, object], environment: Mapping[st
     unknown = replace(
         alike,
         name="unknown card",
-        memory_mib=int(free / _USUALLY_FREE),
+        memory_mib=int(memory_mib / _USUALLY_FREE),
         source=f"{memory.pre_gib:.2f} GiB were free before the load, on no card of the table",
     )
     return LikelyCard(unknown, False)

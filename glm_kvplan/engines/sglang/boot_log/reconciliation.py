@@ -14,7 +14,7 @@ from glm_kvplan.engines.sglang.boot_log.pool_rows import flag_rows, pool_rows
 from glm_kvplan.engines.sglang.boot_log.rows import Row
 from glm_kvplan.engines.sglang.boot_log.server_args import require_model
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing, sizing
-from glm_kvplan.engines.sglang.boot_log.world import worlds
+from glm_kvplan.engines.sglang.boot_log.world import world_sizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import BASELINE, releases
 from glm_kvplan.errors import InputError, KvplanError
@@ -133,7 +133,7 @@ def rows_of(plan: Plan, boot: Boot) -> tuple[Sizing, tuple[Row, ...]]:
     """Every number of a boot under one plan. Replicas (plain data parallelism) are sized each on its own memory."""
     rows = list(flag_rows(plan, boot))
     answers = []
-    parts = worlds(boot, plan.deployment)
+    parts = world_sizes(boot, plan.deployment)
     for label, part in parts:
         answer = sizing(plan, part)
         found = [*answer.rows, *pool_rows(plan, part, answer), *host_rows(plan, part, answer.sizes)]

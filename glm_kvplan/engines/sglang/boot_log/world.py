@@ -6,7 +6,7 @@ from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.deployment import Deployment
 
 
-def worlds(boot: Boot, deployment: Deployment) -> tuple[tuple[str, Boot], ...]:
+def world_sizes(boot: Boot, deployment: Deployment) -> tuple[tuple[str, Boot], ...]:
     """(label, boot of one copy's ranks); one unlabelled entry without replicas."""
     numbers = sorted({rank.dp for rank in boot.ranks})
     if deployment.replicas == 1 or len(numbers) < 2:

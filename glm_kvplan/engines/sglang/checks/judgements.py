@@ -98,9 +98,11 @@ def _headroom(wanted: float | str, deployment: Deployment, answer: Boot) -> Judg
         return Judgement(
             "headroom", verdict.verdict != "short", wanted, verdict.verdict, "memory", str(verdict.message)
         )
-    free = answer.map.free / GIB
+    unallocated = answer.map.unallocated / GIB
     why = (
         f"mem_fraction_static {deployment.mem_fraction_static:g} keeps {answer.solution.slack_gib:.2f} GiB out of the "
         f"budget; the pools take {answer.map.uncharged / GIB:.2f} GiB that it does not charge"
     )
-    return Judgement("headroom", free >= wanted, wanted, round(free, 2), "mem_fraction_static", why, at_most=at_most)
+    return Judgement(
+        "headroom", unallocated >= wanted, wanted, round(unallocated, 2), "mem_fraction_static", why, at_most=at_most
+    )

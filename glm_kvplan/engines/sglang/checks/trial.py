@@ -43,7 +43,7 @@ def lacking(server: Server, expect: Expectations) -> dict[str, Lack]:
     if verdict == "short":
         found[SERVES] = "free"
     wanted = expect.headroom
-    if wanted is not None and (verdict == "short" if isinstance(wanted, str) else server.free / GIB < wanted):
+    if wanted is not None and (verdict == "short" if isinstance(wanted, str) else server.unallocated / GIB < wanted):
         found["headroom"] = "free"
     return found
 

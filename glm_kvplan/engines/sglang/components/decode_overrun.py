@@ -39,7 +39,7 @@ def decode_overrun(rank: Rank, sizes: PoolSizes) -> DecodeOverrun | None:
     deployment = rank.deployment
     if not pool_units.decode_pool(deployment):
         return None
-    bare = deployment.changed(
+    bare = deployment.with_values(
         disaggregation_mode="null",
         disaggregation_decode_extra_slots=0,
         enable_pd_role_switch=False,

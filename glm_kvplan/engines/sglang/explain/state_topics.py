@@ -19,7 +19,7 @@ def slot(ground: Ground) -> Explanation:
         f"{ledger.bytes_per_unit * number / MB:,.1f} MB at any length. States kept for shared prefixes come on top.",
     ]
     if deployment.mamba_ssm_dtype != "bfloat16":
-        narrow = deployment.changed(mamba_ssm_dtype="bfloat16")
+        narrow = deployment.with_values(mamba_ssm_dtype="bfloat16")
         half = ground.kda_layers * kda_state.layer_bytes(ground.answer.largest.rank._replace(deployment=narrow))
         lines.append(
             f"Only an explicit --mamba-ssm-dtype bfloat16 makes it {half:,} B a slot and "
@@ -28,7 +28,7 @@ def slot(ground: Ground) -> Explanation:
     if number > 1:
         misread = wrong("one request, taken to be one slot", ledger.bytes_per_unit, "B")
     else:
-        cached = deployment.changed(disable_radix_cache=False, mamba_radix_cache_strategy="extra_buffer")
+        cached = deployment.with_values(disable_radix_cache=False, mamba_radix_cache_strategy="extra_buffer")
         usual = cached.slots_per_request
         misread = wrong(f"one request with the {usual} slots of a prefix cache", ledger.bytes_per_unit * usual, "B")
     return Explanation(
@@ -60,7 +60,7 @@ def tp(ground: Ground) -> Explanation:
     size, shards = deployment.tp_size, deployment.linear_attn_tp_size
 
     def cut(ways: int) -> int:
-        other = deployment.changed(linear_attn_tp_size=ways)
+        other = deployment.with_values(linear_attn_tp_size=ways)
         return ground.kda_layers * kda_state.layer_bytes(ground.answer.largest.rank._replace(deployment=other))
 
     lines = [

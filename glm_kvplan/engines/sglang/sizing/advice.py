@@ -8,7 +8,12 @@ from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks, typed
 from glm_kvplan.engines.sglang.sizing.layouts import Layout, nearest_layouts
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
 from glm_kvplan.engines.sglang.sizing.server import Server
-from glm_kvplan.engines.sglang.sizing.serving_headroom import Room, raised_fraction, room, with_room
+from glm_kvplan.engines.sglang.sizing.serving_headroom import (
+    ServingHeadroom,
+    headroom_of,
+    raised_fraction,
+    with_headroom,
+)
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.split import (
     Split,
@@ -42,7 +47,7 @@ class Advice(NamedTuple):
     served: Served
     default: Served
     conversations_kept: int  # finished conversations a worker keeps cached beside its running requests
-    room: Room
+    headroom: ServingHeadroom
     shortage: Shortage | None  # None: the whole demand is served
     layouts: tuple[Layout, ...]  # where there is a shortage, the nearest layouts without one
 
@@ -81,7 +86,7 @@ def advise(
         if best.served.requests >= demand.concurrency:
             break
     assert best is not None
-    best = with_room(best, demand)
+    best = with_headroom(best, demand)
     shortage = None
     layouts: tuple[Layout, ...] = ()
     if best.served.requests < demand.concurrency:
@@ -93,7 +98,7 @@ def advise(
         best.served,
         default_split(server, demand),
         conversations_kept(best, demand),
-        room(best, demand),
+        headroom_of(best, demand),
         shortage,
         layouts,
     )

@@ -40,7 +40,7 @@ class Fleet(NamedTuple):
     @property
     def holds(self) -> bool:
         """It serves the whole load, and memory stays for serving."""
-        return self.advice.holds and self.advice.room.short <= 0
+        return self.advice.holds and self.advice.headroom.short <= 0
 
 
 def fleets(server: Server, demand: Demand, gpus: int, tries: Sequence[Mapping[str, Any]], per_host: int) -> list[Fleet]:

@@ -15,7 +15,7 @@ class Headroom(NamedTuple):
     """
 
     verdict: str
-    free: int
+    usable: int
     needed: int
     message: Said
 
@@ -34,14 +34,14 @@ _SAID = {
 }
 
 
-def judge(free: int, needs: Transients) -> tuple[str, str]:
-    """The verdict on `free` bytes that serving can take, and what decides it: pools, prompt, error, batch, nothing."""
-    if free < 0:
+def judge(usable: int, needs: Transients) -> tuple[str, str]:
+    """The verdict on bytes that serving can take, and what decides it: pools, prompt, error, batch, nothing."""
+    if usable < 0:
         return "short", "pools"
     needed, unsure = needs.nbytes, needs.unsure_bytes
-    if free < needed - unsure:
+    if usable < needed - unsure:
         return "short", "prompt"
-    if free < needed + unsure:
+    if usable < needed + unsure:
         return "tight", "error"
     if needs.largest_context is not None and needs.largest_context < needs.pool_tokens:
         return "tight", "batch"
@@ -52,11 +52,11 @@ def headroom(memory: MemoryMap, needs: Transients, upper_bound: bool = False) ->
     """Compare what stays free with what serving needs, and say plainly what would happen. `upper_bound`: no more than
     that stays free, since not everything that takes memory is known.
     """
-    free, needed, unsure = memory.usable, needs.nbytes, needs.unsure_bytes
-    verdict, decided_by = judge(free, needs)
+    usable, needed, unsure = memory.usable, needs.nbytes, needs.unsure_bytes
+    verdict, decided_by = judge(usable, needs)
     about = "~" * (memory.segments[-1].certainty == "estimated")
-    have, template = f"{about}{free / GIB:.1f}", "{free} GiB stay free"
-    if memory.usable > memory.free:
+    have, template = f"{about}{usable / GIB:.1f}", "{free} GiB stay free"
+    if memory.usable > memory.unallocated:
         template = "{free} GiB stay free (the draft's embedding and head among them)"
     message = say(
         _SAID[decided_by],
@@ -67,8 +67,8 @@ def headroom(memory: MemoryMap, needs: Transients, upper_bound: bool = False) ->
             say("{name} ~{size}", name=say(item.name), size=f"{item.nbytes / GIB:.1f}") for item in needs.items
         ),
         unsure=f"{unsure / GIB:.1f}",
-        over=f"{about}{-free / GIB:.1f}",
+        over=f"{about}{-usable / GIB:.1f}",
         limit=whole(needs.largest_context or 0),
         pool=whole(needs.pool_tokens),
     )
-    return Headroom(verdict, free, needed, message)
+    return Headroom(verdict, usable, needed, message)

@@ -97,7 +97,7 @@ def level(server: Server, answer: HostAnswer) -> Level | None:
         other = server.with_flags(max_mamba_cache_size=flag)
         if other.failed is not None and other.failed.failure is not None:
             return other.failed.failure
-        deployment = other.deployment.changed(hicache_ratio=answer.plan.ratio)
+        deployment = other.deployment.with_values(hicache_ratio=answer.plan.ratio)
         plans = stage_plans(tuple(rank._replace(deployment=deployment) for rank in other.ranks), other.sizes)
         return Level(flag, other.sizes, coverage(plans[answer.stage], prefix))
 

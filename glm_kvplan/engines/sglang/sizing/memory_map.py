@@ -25,9 +25,9 @@ def memory_map(rank: Rank, sizes: PoolSizes, budget: MemoryBudget, staging_bytes
         before.append(Segment("context and communication", total - pre, False, budget.reading, "before the load"))
     before += _weights(budget, pre)
     segments = [*before, *pool_segments(rank, sizes, staging_bytes)]
-    free = total - sum(segment.nbytes for segment in segments)
+    unallocated = total - sum(segment.nbytes for segment in segments)
     note = "for CUDA graphs, activations, the indexer's logits and images"
-    return MemoryMap(total, (*segments, Segment(FREE, free, False, budget.reading, note)))
+    return MemoryMap(total, (*segments, Segment(FREE, unallocated, False, budget.reading, note)))
 
 
 def _weights(budget: MemoryBudget, pre: int) -> list[Segment]:

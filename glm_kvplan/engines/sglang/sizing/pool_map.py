@@ -34,21 +34,21 @@ class Segment(NamedTuple):
 class MemoryMap(NamedTuple):
     """Segments that add up to `total` exactly; the last one is what stays free (negative where nothing does).
 
-    `free` is what the driver calls free and the engine prints after its pools.
+    `unallocated` is what the driver calls free and the engine prints after its pools.
     """
 
     total: int
     segments: tuple[Segment, ...]
 
     @property
-    def free(self) -> int:
+    def unallocated(self) -> int:
         """Bytes that stay free once the pools exist: for graphs, activations and everything else."""
         return self.segments[-1].nbytes
 
     @property
     def usable(self) -> int:
         """Bytes serving can take: the free ones, and the draft's dropped embedding and head in torch's cache."""
-        return self.free + sum(segment.nbytes for segment in self.segments if segment.name == RETURNED)
+        return self.unallocated + sum(segment.nbytes for segment in self.segments if segment.name == RETURNED)
 
     @property
     def pools(self) -> int:

@@ -59,7 +59,7 @@ def _price(server: Server, name: str, turn: "Turn") -> Price | None:
         total_slots=after.state_slots * then - before.state_slots * now,
         total_requests=after.running_requests * then - before.running_requests * now,
         gpus=other.plan.gpus - server.plan.gpus,
-        free_bytes=0 if fails is not None else other.free - server.free,
+        free_bytes=0 if fails is not None else other.unallocated - server.unallocated,
         failure=fails,
         estimated=other.memory_moved,
         flags=turn.flags,

@@ -171,14 +171,14 @@ class Server:
         return 0 if len(self.ranks) == 1 else self.taken.index(max(self.taken))
 
     @property
-    def free(self) -> int:
+    def unallocated(self) -> int:
         """Bytes the driver calls free there once the pools exist; negative where they do not fit."""
         return int(self.budget.available_gib * GIB) - self.taken[self.stage]
 
     @property
     def usable(self) -> int:
         """Bytes serving can take: the free ones, and the draft's dropped embedding and head in torch's cache."""
-        return self.free + int(self.budget.returned_gib * GIB)
+        return self.unallocated + int(self.budget.returned_gib * GIB)
 
     def needs(self, prompt_tokens: int | None = None) -> Transients:
         """What serving takes of them while a prompt is prefilled; None: the longest the server admits."""

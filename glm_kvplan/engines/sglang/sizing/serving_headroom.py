@@ -1,4 +1,4 @@
-"""Room beside the pools: what a split leaves free against what serving the demand needs of it."""
+"""Headroom beside the pools: what a split leaves against what serving the demand needs of it."""
 
 from functools import cache
 from typing import NamedTuple
@@ -19,28 +19,28 @@ from glm_kvplan.engines.sglang.sizing.split import (
 FRACTION_STEPS = 200  # the memory fraction rises by 0.005
 
 
-class Room(NamedTuple):
+class ServingHeadroom(NamedTuple):
     """Bytes of the rank with the least left."""
 
-    free: int  # that serving can take, once every pool is allocated
+    usable: int  # that serving can take, once every pool is allocated
     needed: int  # while the longest context is prefilled: graphs, activations, images, logits (partly estimated)
     unsure: int  # how far `needed` may be off
 
     @property
     def short(self) -> int:
         """Bytes missing; 0 or less where serving has what it needs."""
-        return self.needed - self.free
+        return self.needed - self.usable
 
 
-def room(split: Split, demand: Demand) -> Room:
-    """The room a split leaves; nothing where there is no split."""
+def headroom_of(split: Split, demand: Demand) -> ServingHeadroom:
+    """The headroom a split leaves; nothing where there is no split."""
     if split.solution is None:
-        return Room(0, 0, 0)
+        return ServingHeadroom(0, 0, 0)
     needs = split.server.needs(demand.contexts.longest)
-    return Room(split.server.usable, needs.nbytes, needs.unsure_bytes)
+    return ServingHeadroom(split.server.usable, needs.nbytes, needs.unsure_bytes)
 
 
-def with_room(split: Split, demand: Demand) -> Split:
+def with_headroom(split: Split, demand: Demand) -> Split:
     """The split changed until it leaves what serving needs, as far as that takes no request away.
 
     First the chunk is halved (a prefill step then needs less), then tokens beyond those of the requests are given up.
@@ -48,7 +48,7 @@ def with_room(split: Split, demand: Demand) -> Split:
     """
     if split.solution is None:
         return split
-    while (short := room(split, demand).short) > 0:
+    while (short := headroom_of(split, demand).short) > 0:
         chunks = smaller_chunks(split.server)
         other = with_flags(split, chunk_flag(split.server, chunks[0]), demand) if chunks else None
         if other is None:
@@ -93,8 +93,8 @@ def raised_fraction(server: Server, split: Split, demand: Demand) -> Split | Non
         found = best(steps)
         if found is None:
             return False
-        left = room(found, demand)
-        return found.solution is None or left.free >= left.needed + left.unsure
+        left = headroom_of(found, demand)
+        return found.solution is None or left.usable >= left.needed + left.unsure
 
     def serves(steps: int, requests: int) -> bool:
         other = at(steps)

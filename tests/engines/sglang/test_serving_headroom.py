@@ -1,4 +1,4 @@
-"""Room beside the pools: what is left, what is needed, and what is given up for it, counted by hand."""
+"""Headroom beside the pools: what is left, what is needed, and what is given up for it, counted by hand."""
 
 import pytest
 from setups import EXACT, PAGE, PLAIN, SLOT, TEN, one_rank, server_of
@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
-from glm_kvplan.engines.sglang.sizing.serving_headroom import raised_fraction, room, with_room
+from glm_kvplan.engines.sglang.sizing.serving_headroom import headroom_of, raised_fraction, with_headroom
 from glm_kvplan.engines.sglang.sizing.split import best_split, tokens_needed, with_flags
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.tensor import device_bytes
@@ -20,15 +20,15 @@ def test_room_is_what_is_left_against_what_is_needed() -> None:
     server = server_of(PLAIN, EXACT)
     split = best_split(server, TEN)
     assert split.solution is not None
-    found = room(split, TEN)
+    found = headroom_of(split, TEN)
     pools = device_bytes(tensor_specs(one_rank(split.server.deployment, server.plan.profile), split.solution.sizes))
-    assert found.free == split.server.free == 40 * GIB + EXACT - pools
+    assert found.usable == split.server.unallocated == 40 * GIB + EXACT - pools
     estimated = GIB // 2 + int(7.5 * MIB) * 10 + 384 * 1024 * 16384
     assert (found.needed, found.unsure) == (estimated + 100 * 256 * 4, int(estimated * 0.4))
-    assert found.short == found.needed - found.free
-    long = room(split, Demand(Contexts((1_000_000,), (1,)), 10))
+    assert found.short == found.needed - found.usable
+    long = headroom_of(split, Demand(Contexts((1_000_000,), (1,)), 10))
     row = -(-250_000 // 256) * 256 * 4
-    budget = int((found.free - GIB // 2 - int(7.5 * MIB) * 10) * 0.2)
+    budget = int((found.usable - GIB // 2 - int(7.5 * MIB) * 10) * 0.2)
     assert long.needed == estimated + budget // row * row
 
 
@@ -38,7 +38,7 @@ def test_the_fullest_stage_is_what_is_left() -> None:
     assert [rank.stage for rank in ranks(server.plan)] == [range(30), range(30, 45)]
     taken = [device_bytes(tensor_specs(rank, server.sizes)) for rank in ranks(server.plan)]
     assert taken[0] > taken[1] and server.stage == 0
-    assert server.free == server.usable == 40 * GIB + EXACT - taken[0]
+    assert server.unallocated == server.usable == 40 * GIB + EXACT - taken[0]
 
 
 def test_buffers_on_the_way_to_the_host_are_taken() -> None:
@@ -47,7 +47,7 @@ def test_buffers_on_the_way_to_the_host_are_taken() -> None:
     for release, page, rows in (("0.5.21", 64, 11 * 512), ("0.5.22", 256, 11 * (512 + 33))):
         server = server_of(flags, 51 * SLOT + 200 * 256 * 11 * 644, release)
         pools = device_bytes(tensor_specs(server.ranks[0], server.sizes))
-        assert server.free == int(server.budget.available_gib * GIB) - pools - 64 * page * rows
+        assert server.unallocated == int(server.budget.available_gib * GIB) - pools - 64 * page * rows
 
 
 def test_tokens_given_up_are_as_many_pages_as_are_short() -> None:
@@ -56,15 +56,15 @@ def test_tokens_given_up_are_as_many_pages_as_are_short() -> None:
     demand = Demand(Contexts((1_000_000,), (1,)), 1)
     split = best_split(server_of(tight, -30 * GIB, release="0.5.20"), demand)
     assert split.solution is not None
-    short = room(split, demand).short
+    short = headroom_of(split, demand).short
     assert short > 0
-    fewer = with_room(split, demand)
+    fewer = with_headroom(split, demand)
     assert fewer.solution is not None
     assert fewer.solution.tokens == split.solution.tokens - -(-short // PAGE) * 64
-    assert 0 <= -room(fewer, demand).short < PAGE and type(fewer.flags["max_total_tokens"]) is int
+    assert 0 <= -headroom_of(fewer, demand).short < PAGE and type(fewer.flags["max_total_tokens"]) is int
     least = tokens_needed(split, demand)
     bare = split._replace(solution=split.solution._replace(tokens=least))
-    assert with_room(bare, demand) is bare  # what the requests need is not given up
+    assert with_headroom(bare, demand) is bare  # what the requests need is not given up
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -73,14 +73,14 @@ def test_chunks_are_halved_before_tokens_are_given_up(workers: int) -> None:
     tight = PLAIN | groups | {"chunked_prefill_size": 8192 * workers, "mem_fraction_static": 0.95}
     demand = Demand(Contexts((1_000_000,), (1,)), 1)
     split = best_split(server_of(tight, -20 * GIB, release="0.5.20"), demand)
-    assert split.solution is not None and room(split, demand).short > 0
-    found = with_room(split, demand)
+    assert split.solution is not None and headroom_of(split, demand).short > 0
+    found = with_headroom(split, demand)
     assert found.solution is not None and found.solution.tokens == split.solution.tokens
     chunk = found.flags["chunked_prefill_size"]
-    assert chunk in (2048 * workers, 4096 * workers) and room(found, demand).short <= 0
+    assert chunk in (2048 * workers, 4096 * workers) and headroom_of(found, demand).short <= 0
     assert type(chunk) is int and found.server.deployment.chunked_prefill_size * workers == chunk
     twice = with_flags(found, {"chunked_prefill_size": 2 * chunk}, demand)
-    assert twice is not None and room(twice, demand).short > 0
+    assert twice is not None and headroom_of(twice, demand).short > 0
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_the_fraction_stops_where_serving_needs_the_rest() -> None:
     split = best_split(server, many)
     found = raised_fraction(server, split, many)
     assert found is not None
-    left = room(found, many)
-    assert left.free >= left.needed + left.unsure
+    left = headroom_of(found, many)
+    assert left.usable >= left.needed + left.unsure
     step = round(found.server.deployment.mem_fraction_static + 0.005, 3)
-    beyond = room(best_split(server.with_flags(mem_fraction_static=step), many), many)
-    assert beyond.free < beyond.needed + beyond.unsure
+    beyond = headroom_of(best_split(server.with_flags(mem_fraction_static=step), many), many)
+    assert beyond.usable < beyond.needed + beyond.unsure
 
 
 def test_the_fraction_rises_no_further_than_it_serves_more() -> None:
