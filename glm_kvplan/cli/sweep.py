@@ -17,7 +17,7 @@ from glm_kvplan.cli.app import drop_output
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, given_of
-from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints
+from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, read_confidence
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.sweep_columns import SERVED_PER_GPU
 from glm_kvplan.errors import InputError, one_line
@@ -111,6 +111,7 @@ def sweep(
             metavar="N",
         ),
     ] = None,
+    confidence: Confidence = "0.99",
     checkpoints: Checkpoints = 0,
     prompt: Annotated[
         str | None,
@@ -138,12 +139,13 @@ def sweep(
             axes.append(context_axis(given, axes))
     if not axes:
         raise InputError("give at least one axis, such as --over mem_fraction_static=0.70..0.90:0.02")
+    share = read_confidence(confidence)
     points = Sweep(
         given,
         axes,
         memory,
         Workload(
-            None if context is None else parse_contexts(context),
+            None if context is None else parse_contexts(context)._replace(confidence=share),
             None if concurrency is None else parse_count(concurrency, "--concurrency"),
             checkpoints,
             None if prompt is None else parse_count(prompt, "--prompt"),

@@ -11,13 +11,17 @@ from glm_kvplan import __version__
 from glm_kvplan.answers.sweep.axes import ENGINE
 from glm_kvplan.answers.sweep.memory_readings import reading_notes
 from glm_kvplan.answers.sweep.points import Row, Sweep
+from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.answer_head import ModelName
 from glm_kvplan.engines.sweep_columns import CERTAINTY, UPPER_BOUND, Column, sweeping
 from glm_kvplan.show.said import Said, Text, say
+from glm_kvplan.workload import DEFAULT_CONTEXT
 
 
 class SweepAnswer(NamedTuple):
-    """`points` are all there are, of which `rows` are the first that were asked for; `more`: others follow.
+    """Requests are of `contexts` ("": an axis says how long they are); of a mix they fit for so much of the time as
+    `confidence` says, 0 for the mean. `points` are all there are, of which `rows` are the first that were asked for;
+    `more`: others follow.
 
     `order` is the column they are ordered by ("": as the axes run), `frontier`: each is the most at its context.
     `advice` says what would make estimates exact.
@@ -27,6 +31,8 @@ class SweepAnswer(NamedTuple):
     model: ModelName
     engines: tuple[str, ...]
     title: Text
+    contexts: str
+    confidence: float | None
     points: int
     order: str
     frontier: bool
@@ -44,12 +50,15 @@ def answer_sweep(
     """The first `most` of `rows`."""
     names = [column.name for column in sweep.columns]
     held = [dict(zip(names, row, strict=True)) for row in islice(rows, most + 1)]
+    asked = sweep.workload.contexts or contexts([(DEFAULT_CONTEXT, 1)])
     model, said = sweep.given.model, _certainties(sweep, held[:most])
     return SweepAnswer(
         kvplan=__version__,
         model=ModelName(model.name, model.origin),
         engines=tuple(engine.title for engine in sweep.engines),
         title=_title(sweep),
+        contexts="" if "context" in (axis.name for axis in sweep.axes) else asked.text,
+        confidence=asked.confidence if len(asked.lengths) > 1 else None,
         points=len(sweep),
         order=order,
         frontier=frontier,

@@ -28,10 +28,22 @@ def sweep_page(answer: SweepAnswer) -> Page:
 
 
 def _lead(answer: SweepAnswer) -> Iterator[Line]:
+    if answer.contexts:
+        yield Line(
+            say(_workload(answer), contexts=answer.contexts, share=f"{100 * (answer.confidence or 0):g}%"), "muted"
+        )
     if answer.order:
         name, _, way = answer.order.partition(":")
         template = "ordered by {column}, the most first" if way == "desc" else "ordered by {column}"
         yield Line(say(template, column=name), "muted")
+
+
+def _workload(answer: SweepAnswer) -> str:
+    if answer.confidence is None:
+        return "requests of {contexts} tokens each"
+    if answer.confidence:
+        return "requests of {contexts} tokens: {share} of the time, each request's length drawn by chance"
+    return "requests of {contexts} tokens: by the mean, lengths that come by chance need more half of the time"
 
 
 def _below(answer: SweepAnswer) -> Iterator[Text]:

@@ -182,7 +182,7 @@ def _host(found: Boot, certainty: str) -> "HostShown | None":
 def _served(plan: Plan, found: Boot, mix: "Contexts") -> MixShown:
     """As many requests as the pools hold, by them and at the ends of what they may be."""
 
-    def of(sizes: PoolSizes, contexts: Contexts = mix) -> Served:
+    def of(sizes: PoolSizes, contexts: "Contexts" = mix) -> Served:
         workers = plan.deployment.attn_dp_size * plan.deployment.replicas
         return served(Demand(contexts, sizes.running_requests * workers), plan.deployment, sizes)
 
