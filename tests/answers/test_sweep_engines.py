@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from paths import DATA
 
 from glm_kvplan.answers.sweep.axes import read_axis
+from glm_kvplan.answers.sweep.pareto import frontier
 from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.engine import Given, engine_named, find_release
 from glm_kvplan.engines.planner import given, plan
+from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve as solve_sglang
 from glm_kvplan.engines.sweep_columns import COMMON, SERVED_PER_GPU
 from glm_kvplan.engines.twin_flags import translated
 from glm_kvplan.engines.vllm.answers.solve_answer import answer_solve as solve_vllm
@@ -267,6 +269,31 @@ def test_what_stops_one_more_request_of_vllm(workload: Workload, served: tuple[i
     (row,) = rows(vllm(max_model_len=131072), "max_num_seqs=64", workload=workload)
     assert (row["served"], row["served_bound_by"]) == served
     assert row["given_max_num_seqs"] == row["max_num_seqs"] == 64
+
+
+@pytest.mark.parametrize("confidence", [0.99, 0.0])
+def test_a_mix_is_what_solve_says_of_it(confidence: float) -> None:
+    mix = parse_contexts("0.8:8k,0.2:128k")._replace(confidence=confidence)
+    sglang, of_vllm = rows(given({"tp_size": 4}, gpu="h200"), BOTH, workload=Workload(mix))
+    alone = solve_sglang(plan({"tp_size": 4}, gpu="h200", engine="0.5.23"), MemoryGiven(), mix=mix)
+    assert alone.served is not None and sglang["served"] == alone.served.requests
+    solved = solve_vllm(vllm().plan(), MemoryGiven(), mix=mix)
+    assert of_vllm["served"] == solved.served[-1].requests
+    assert of_vllm["request_bytes"] == solved.served[-1].nbytes  # of the longest
+
+
+def test_the_frontier_of_both_engines_is_the_best_of_each() -> None:
+    start = given({"tp_size": 8}, gpu="h200")
+
+    def front(*over: str) -> dict[int, int]:
+        sweep = Sweep(start, [read_axis(text) for text in (*over, "context=1k..1m:x2")])
+        names = [column.name for column in sweep.columns]
+        at, served = names.index("context"), names.index("served")
+        return {row[at]: row[served] for row in frontier(sweep, sweep)}
+
+    both, one, other = front(BOTH), front("engine=sglang-0.5.23"), front("engine=vllm-0.33.0")
+    assert both and all(served >= max(one.get(at, 0), other.get(at, 0)) for at, served in both.items())
+    assert all(served in (one.get(at), other.get(at)) for at, served in both.items())
 
 
 def test_checkpoints_are_sglangs() -> None:

@@ -104,6 +104,17 @@ def test_best_says_by_what(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ordered" not in out(capsys, *words)
 
 
+def test_a_page_says_what_requests_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--gpu", "h200", "--over", "tp_size=8")
+    assert "requests of 131,072 tokens each\n" in out(capsys, *words)
+    assert "requests of" not in out(capsys, *words, "--over", "context=8k").partition("\n\n")[0]
+    mix = (*words, "--context", "0.8:8k,0.2:128k")
+    assert "tokens: 99% of the time, each request's" in out(capsys, *mix)
+    assert "tokens: by the mean" in out(capsys, *mix, "--confidence", "mean")
+    found = json.loads(out(capsys, *mix, "--confidence", "0.9", "--json"))
+    assert (found["contexts"], found["confidence"]) == ("80% 8,192, 20% 131,072", 0.9)
+
+
 def sweep(**flags: object) -> Sweep:
     return Sweep(given({"tp_size": 8, **flags}, gpu="h200"), [read_axis("context=8k,64k")])
 
