@@ -8,46 +8,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag, option_of
+from glm_kvplan.engines.sglang import flag_choices as words
 
 _DEFAULT = Reason("the engine's default", "arg_groups/fields at 0.5.23")
 _NO_LIMIT = Reason("no limit of its own: memory decides", "arg_groups/fields/schedule.py at 0.5.23")
-
-_ATTENTION = (
-    "triton torch_native flex_attention dsa nsa qsa dsv4 compressed fa3 fa4 flashinfer llada2_cfg_flashinfer>=0.5.22 "
-    "flashmla trtllm_mla cutedsl_mla tokenspeed_mla trtllm_mha hpc_ops minicpm_flashattn minicpm_flashinfer "
-    "aiter wave intel_amx ascend intel_xpu"
-)
-_DSA_DECODE = (
-    "flashmla_sparse flashmla_sparse_q8 flashmla_kv flashmla_auto flashinfer_sparse_mla fa3 tilelang triton "
-    "aiter trtllm intel_xpu>=0.5.22"
-)
-_DSA_PREFILL = _DSA_DECODE + " triton_sparse_mla>=0.5.22"
-_LINEAR = "triton cutedsl flashinfer flashkda nvidia_kda ptx_kda helion intel_xpu"
-_GRAPH = "full breakable tc_piecewise<0.5.22 disabled"
-_QUANTIZATION = (
-    "awq fp8 mxfp8 gptq gptq_marlin awq_marlin bitsandbytes gguf modelopt modelopt_fp8 modelopt_fp4 "
-    "nvfp4_online modelopt_mixed petit_nvfp4 w8a8_int8 w8a8_fp8 moe_wna16 w4afp8 mxfp4 auto-round "
-    "auto-round-int8 compressed-tensors modelslim mxfp_w4a8 quark quark_int4fp8_moe quark_mxfp4 mlx_q4 mlx_q8 "
-    "unquant humming"
-)
-_KV_DTYPE = "auto fp8_e5m2 fp8_e4m3 mxfp8 bf16 bfloat16 nvfp4 fp4_mx_block16 fp4_e2m1<0.5.21"
-_RUNNERS = (
-    "auto deep_gemm triton triton_kernel flashinfer_trtllm experimental_sgl_trtllm flashinfer_trtllm_routed "
-    "flashinfer_cutlass flashinfer_mxfp4 flashinfer_cutedsl flashinfer_megamoe cutlass aiter marlin humming "
-    "experimental_sgl_marlin lora_cutedsl>=0.5.23 lora_triton>=0.5.23 lora_marlin>=0.5.23 hpc_ops megamoe intel_xpu"
-)
-_A2A = "none deepep mooncake nixl mori ascend_fuseep flashinfer megamoe deepep_v2 pplx ascend_tp flashinfer_megamoe"
-_STORAGE = (
-    "file sim mooncake npu_memcache hf3fs nixl aibrix dynamic eic simm mori shm tensorcast>=0.5.21 seaweedfs>=0.5.22"
-)
-_HOST_LAYOUTS = "layer_first page_first page_first_direct page_first_kv_split page_head"
+_ON_THE_HOST = "weights that are not on the GPU are not taken off the estimate: give --weights-gib"
 
 
 def _panel(group: str, rows: tuple[Flag, ...]) -> tuple[Flag, ...]:
     return tuple(row._replace(group=group) for row in rows)
-
-
-_ON_THE_HOST = "weights that are not on the GPU are not taken off the estimate: give --weights-gib"
 
 
 def _beside(help: str, names: str, since: str = "", unplanned: str = "") -> tuple[Flag, ...]:
@@ -84,11 +53,10 @@ _PARALLEL = (
     flag("moe_dense_tp_size", "int", None, "TP width of the dense MLP layers; weights only",
          most=RANKS, moves=WEIGHTS, shown=True),
     flag("moe_a2a_backend", "str", "none", "expert exchange; deepep reserves 2 GiB more",
-         choices=_A2A, moves=BOTH, shown=True),
+         choices=words.A2A, moves=BOTH, shown=True),
     flag("moe_runner_backend", "str", "auto", "expert kernels; weights only: deep_gemm keeps more scales",
-         choices=_RUNNERS, moves=WEIGHTS),
-    flag("enable_waterfill", "flag", False, "balance shared experts over ranks; brings deepep along",
-         moves=WEIGHTS),
+         choices=words.RUNNERS, moves=WEIGHTS),
+    flag("enable_waterfill", "flag", False, "balance shared experts over ranks; brings deepep along", moves=WEIGHTS),
     flag("enable_dp_lm_head", "flag", False, "split the output head inside attention groups; weights only",
          moves=WEIGHTS),
     flag("nnodes", "int", 1, "hosts; sets how many ranks share one host's memory", most=RANKS, shown=True),
@@ -99,17 +67,17 @@ _PARALLEL = (
 )
 _TOKENS = (
     flag("attention_backend", "str", None, "attention kernels; dsa when left out",
-         choices=_ATTENTION, shown=True, becomes="mem_fraction_static prefill_graph"),
+         choices=words.ATTENTION, shown=True, becomes="mem_fraction_static prefill_graph"),
     flag("prefill_attention_backend", "str", None, "attention kernels of prefill alone",
-         choices=_ATTENTION, moves=NOTHING),
+         choices=words.ATTENTION, moves=NOTHING),
     flag("decode_attention_backend", "str", None, "attention kernels of decode alone",
-         choices=_ATTENTION, moves=NOTHING),
+         choices=words.ATTENTION, moves=NOTHING),
     flag("kv_cache_dtype", "str", "auto", "bytes of a token row: bfloat16 1024, fp8_e4m3 512 or 528 a layer",
-         choices=_KV_DTYPE, shown=True, of_card=True),
+         choices=words.KV_DTYPE, shown=True, of_card=True),
     flag("dsa_prefill_backend", "str", None, "sparse prefill kernel; trtllm makes FP8 rows raw (512 bytes)",
-         choices=_DSA_PREFILL, shown=True, of_card=True),
+         choices=words.DSA_PREFILL, shown=True, of_card=True),
     flag("dsa_decode_backend", "str", None, "sparse decode kernel; trtllm makes FP8 rows raw (512 bytes)",
-         choices=_DSA_DECODE, shown=True, of_card=True),
+         choices=words.DSA_DECODE, shown=True, of_card=True),
     flag("kv_row_layout", "str", None, "token rows of a patched build",
          choices="bf16 fp8_scaled fp8_raw fp8_padded", role="ours", shown=True, resolved="kv_layout",
          becomes="kv_layout"),
@@ -143,12 +111,12 @@ _STATE = (
     flag("mamba_track_interval", "int", 256, "tokens between tracked states; a multiple of the page",
          shown=True, moves=NOTHING),
     flag("linear_attn_backend", "str", "triton", "KDA kernels; others than triton need the radix cache off",
-         choices=_LINEAR, shown=True, reason=_DEFAULT),
+         choices=words.KDA, shown=True, reason=_DEFAULT),
     flag("linear_attn_decode_backend", "str", None, "KDA kernels of decode alone",
-         choices=_LINEAR, shown=True, moves=NOTHING),
-    flag("linear_attn_prefill_backend", "str", None, "KDA kernels of prefill alone", choices=_LINEAR, moves=NOTHING),
+         choices=words.KDA, shown=True, moves=NOTHING),
+    flag("linear_attn_prefill_backend", "str", None, "KDA kernels of prefill alone", choices=words.KDA, moves=NOTHING),
     flag("linear_attn_verify_backend", "str", None, "KDA kernels of draft verification",
-         choices=_LINEAR + " nv_cutedsl", shown=True, moves=NOTHING),
+         choices=words.KDA + " nv_cutedsl", shown=True, moves=NOTHING),
     flag("mamba_conv_dtype", "str", "bfloat16", "convolution window (SGLANG_MAMBA_CONV_DTYPE)",
          role="decided", shown=True),
     flag("mamba_ssm_dtype", "str", None, "recurrent state; bfloat16 halves a slot",
@@ -186,7 +154,7 @@ _SPECULATION = (
     flag("draft_model", "data", None, "what the draft model's config.json says", role="decided", moves=BOTH),
     flag("draft_kv_dtype", "str", None, "token rows of a draft model of its own", role="decided", shown=True),
     flag("speculative_draft_model_quantization", "str", None, "weights of the draft",
-         choices=_QUANTIZATION, moves=WEIGHTS,
+         choices=words.QUANTIZATION, moves=WEIGHTS,
          unplanned="the draft's weights are estimated in the checkpoint's own format"),
     flag("speculative_draft_kv_cache_dtype", "str", None, "token rows of the draft alone",
          choices="auto fp8_e5m2 fp8_e4m3 bf16 bfloat16", becomes="draft_kv_dtype"),
@@ -221,9 +189,9 @@ _REQUESTS = (
          becomes="prefill_graph_max_bs"),
     flag("cuda_graph_bs_decode", "ints", None, "captured decode batches, one by one", becomes="decode_graph_max_bs"),
     flag("cuda_graph_bs_prefill", "ints", None, "captured prefill batches, one by one", becomes="prefill_graph_max_bs"),
-    flag("cuda_graph_backend_decode", "str", None, "decode graphs", choices=_GRAPH, becomes="decode_graph"),
+    flag("cuda_graph_backend_decode", "str", None, "decode graphs", choices=words.GRAPH, becomes="decode_graph"),
     flag("cuda_graph_backend_prefill", "str", None, "prefill graphs; breakable reserves 1.5 GiB",
-         choices=_GRAPH, becomes="prefill_graph"),
+         choices=words.GRAPH, becomes="prefill_graph"),
     flag("cuda_graph_config", "json", None, "both phases' graph settings", becomes="decode_graph prefill_graph"),
     flag("disable_cuda_graph", "flag", False, "no graphs in either phase", becomes="decode_graph prefill_graph"),
     flag("disable_decode_cuda_graph", "flag", False, "no decode graphs; frees their reserve", becomes="decode_graph"),
@@ -235,9 +203,8 @@ _MEMORY = (
          "share of free memory for weights and pools; the engine guesses if left out",
          most=1.0, shown=True, of_card=True),
     flag("quantization", "str", None, "weight format, when the checkpoint does not say",
-         choices=_QUANTIZATION, moves=WEIGHTS),
-    flag("cpu_offload_gb", "int", 0, "weights kept in host memory, GB",
-         least=0, moves=WEIGHTS,
+         choices=words.QUANTIZATION, moves=WEIGHTS),
+    flag("cpu_offload_gb", "int", 0, "weights kept in host memory, GB", least=0, moves=WEIGHTS,
          unplanned="weights moved to the host are not taken off the estimate: give --weights-gib"),
     flag("enable_memory_saver", "flag", False, "pools can be released at run time; sizes stay",
          moves=NOTHING, unread="it changes how pools are mapped, not their bytes"),
@@ -273,9 +240,8 @@ _ROLES = (
 _HOST_POOLS = (
     flag("hicache_ratio", "float", None, "host pool over device pool (2.0)", shown=True),
     flag("hicache_size", "int", 0, "host pool in GB (10**9 bytes), per GPU; wins over the ratio", least=0, shown=True),
-    flag("hicache_mem_layout", "str", "page_first",
-         "order of bytes on the host; page_first or page_first_direct here",
-         choices=_HOST_LAYOUTS, shown=True),
+    flag("hicache_mem_layout", "str", "page_first", "order of bytes on the host; page_first or page_first_direct here",
+         choices=words.HOST_LAYOUTS, shown=True),
     flag("hicache_io_backend", "str", "kernel", "how bytes move", choices="direct kernel kernel_ascend", shown=True),
     flag("hicache_write_policy", "str", "write_through", "when bytes move",
          choices="write_back write_through write_through_selective", shown=True, moves=NOTHING),
@@ -284,7 +250,7 @@ _HOST_POOLS = (
     flag("hicache_host_memory_fraction", "float", 0.8, "share of free host memory (0.8, 0.5.21 on)",
          most=1.0, since="0.5.21", printed="fact", shown=True),
     flag("hicache_storage_backend", "str", None, "a third tier behind the host pool",
-         choices=_STORAGE, shown=True, becomes="hicache_mem_layout"),
+         choices=words.STORAGE, shown=True, becomes="hicache_mem_layout"),
 )
 _HOST = (
     flag("enable_hierarchical_cache", "flag", False, "copy of the caches in host memory",
