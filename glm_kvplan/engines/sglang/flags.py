@@ -293,6 +293,6 @@ FLAG: Mapping[str, Flag] = {row.name: row for row in TABLE}
 
 
 @lru_cache
-def missing_in(release: str) -> tuple[str, ...]:
-    """The names of the flags that `release` does not have, in alphabetical order."""
-    return tuple(sorted(flag.name for flag in FLAGS if not flag.exists_in(release)))
+def missing_in(release: str) -> frozenset[str]:
+    """The names of the flags that `release` does not have."""
+    return frozenset(flag.name for flag in FLAGS if not flag.exists_in(release))

@@ -58,7 +58,7 @@ def compare_engines(before: EngineProfile, after: EngineProfile) -> EngineCompar
 
 
 def _fields(profile: EngineProfile) -> dict[str, object]:
-    return {**profile._asdict(), "missing_flags": " ".join(missing_in(profile.base_release))}
+    return {**profile._asdict(), "missing_flags": " ".join(sorted(missing_in(profile.base_release)))}
 
 
 def _changes(a: Plan, b: Plan, workload: Workload) -> tuple[Change, ...]:

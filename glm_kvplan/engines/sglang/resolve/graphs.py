@@ -69,14 +69,16 @@ def _phase(a: Arguments, phase: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if a.disable_cuda_graph or (a.disable_prefill_cuda_graph if prefill else a.disable_decode_cuda_graph):
         chosen["backend"] = "disabled"
-    flags = (
-        (a.cuda_graph_backend_prefill, a.cuda_graph_max_bs_prefill, a.cuda_graph_bs_prefill)
-        if prefill
-        else (a.cuda_graph_backend_decode, a.cuda_graph_max_bs_decode, a.cuda_graph_bs_decode)
-    )
-    for key, value in zip(_CONFIG_KEYS, flags, strict=True):
-        if value is not None:
-            chosen[key] = value
+    if prefill:
+        backend, largest, sizes = a.cuda_graph_backend_prefill, a.cuda_graph_max_bs_prefill, a.cuda_graph_bs_prefill
+    else:
+        backend, largest, sizes = a.cuda_graph_backend_decode, a.cuda_graph_max_bs_decode, a.cuda_graph_bs_decode
+    if backend is not None:
+        chosen["backend"] = backend
+    if largest is not None:
+        chosen["max_bs"] = largest
+    if sizes is not None:
+        chosen["bs"] = sizes
     if a.cuda_graph_config is not None:
         chosen.update(_configured(a.cuda_graph_config, phase))
     return chosen

@@ -1,5 +1,7 @@
 """Sizes the engine reads off the card's memory: prefill chunk, graph batches and the static memory fraction."""
 
+from math import inf
+
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site, megabytes, switched_on
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.model.geometry import VisionGeometry
@@ -41,8 +43,8 @@ _CLASSES = (
     (35 * 1024, 4096, 48, 160),
     (60 * 1024, 4096, 32, 160),
     (160 * 1024, 8192, 256, 512),
+    (inf, 16384, 512, 512),
 )
-_LARGEST_CLASS = (16384, 512, 512)
 
 
 def chunk_and_graph_batches(a: Arguments, site: Site) -> None:
@@ -56,10 +58,8 @@ def chunk_and_graph_batches(a: Arguments, site: Site) -> None:
     if a.chunked_prefill_size is None and chosen_breakable and profile.breakable_prefill_size:
         a.chunked_prefill_size = profile.breakable_prefill_size
         a.because["chunked_prefill_size"] = _CHUNK_GRAPH
-    chunk, narrow, wide = _LARGEST_CLASS
-    for below, *row in _CLASSES:
+    for below, chunk, narrow, wide in _CLASSES:  # noqa: B007  # the first that the card is smaller than
         if site.gpu.memory_mib < below:
-            chunk, narrow, wide = row
             break
     if a.chunked_prefill_size is None:
         a.chunked_prefill_size = chunk

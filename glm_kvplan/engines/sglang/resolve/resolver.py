@@ -96,7 +96,7 @@ def resolve(
 
 def _known_to_release(a: Arguments, site: Site) -> None:
     missing = missing_in(site.profile.base_release)
-    if a.given.keys().isdisjoint(missing):
+    if missing.isdisjoint(a.given):
         return
-    name = next(name for name in missing if name in a.given)
+    name = min(missing.intersection(a.given))
     raise RefusedError(f"{FLAG[name].option} does not exist in {site.profile.release}; leave it out")
