@@ -4,9 +4,11 @@ The cases in tests/data/cases are public measurements on real GPUs. A printed si
 to the same digits. Where memory was read off rounded log lines, slots may move by 1 and tokens by 0.25 %.
 """
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import public_boots
@@ -18,7 +20,7 @@ from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.engines.sglang.sizing.transients import logits_bytes
-from glm_kvplan.engines.sglang.weight_placement import placement
+from glm_kvplan.engines.sglang.weight_placement import after_load, placement
 from glm_kvplan.memory.before_load import INTEGRATED, ONE_GPU, OTHER, SEVERAL_GPUS
 from glm_kvplan.memory.budget import AFTER_ESTIMATED_WEIGHTS, AFTER_GIVEN_WEIGHTS
 from glm_kvplan.memory.given import MemoryGiven
@@ -47,6 +49,20 @@ POOLS = {
     "draft_kv_gib": ("draft.kv_buffer", "draft.index_k_buffer"),
     "kda_gib": ("conv_state", "temporal_state"),
 }
+
+
+# Two public boots on one GB300 with a DFLASH draft of 5 layers, 8 KV heads and 128 wide; one memory was printed.
+DFLASH_FLAGS = (
+    "--quantization modelopt_fp4 --context-length 1048576 --mem-fraction-static 0.85 --max-running-requests 16 "
+    "--cuda-graph-max-bs-decode 16 --chunked-prefill-size 8192 --max-prefill-tokens 8192 --kv-cache-dtype fp8_e4m3 "
+    "--max-mamba-cache-size 48 --speculative-algorithm DFLASH --speculative-draft-model-path /draft "
+    "--speculative-draft-attention-backend fa4 --speculative-dflash-block-size 7"
+)
+DFLASH_PRE, DFLASH_AVAILABLE = 248.90, 69.12
+DFLASH_BOOTS = (
+    ("7 draft tokens", "0.5.20", "", 577_024),
+    ("the same, replayed states", "0.5.21", "--enable-linear-replayssm-spec", 856_576),
+)
 
 
 class Row(NamedTuple):
@@ -191,7 +207,7 @@ def document() -> str:
         )
     conc = start(load("b200x4-nvfp4-tp4-conc128")).solution
     lines.append(_TAIL.format(requests=conc.running_requests, tokens=f"{conc.tokens:,}"))
-    lines += [*_correction(), *_flags_alone(), *_before_the_load(), *_weights()]
+    lines += [*_correction(), *_draft_correction(), *_flags_alone(), *_before_the_load(), *_weights()]
     return "\n".join(lines) + "\n"
 
 
@@ -213,6 +229,29 @@ def _correction() -> Iterator[str]:
         other=f"{other:.2f}", rows="\n".join(rows), slots=case["printed"]["max_mamba_cache_size"],
         tokens=f"{case['printed']['kv_tokens']:,}", slack=f"{100 * TOKENS_SHARE:g}",
     )  # fmt: skip
+
+
+def _draft_correction() -> Iterator[str]:
+    """What a DFLASH draft takes after its load: both public boots with and without it."""
+    rows = []
+    for name, release, more, printed in DFLASH_BOOTS:
+        plan = _dflash(release, more)
+        part = after_load(plan.deployment)
+        assert part is not None
+        without, taken = (attempt(plan, DFLASH_PRE, DFLASH_AVAILABLE + gib).tokens for gib in (0.0, part.gib))
+        rows.append(f"| {name} | {printed:,} | {without:,} | {taken:,} |")
+    yield _DRAFT.format(taken=f"{-part.gib:.2f}", error=f"{part.error_gib:.2f}", rows="\n".join(rows))
+
+
+def _dflash(release: str, more: str) -> kv.Plan:
+    """The boot's launch, with a draft of the shape that its log printed."""
+    lines = gzip.decompress((ROOT / "tests" / "data" / "draft.jsonl.gz").read_bytes()).splitlines()
+    config = next(record["draft_config"] for line in lines if (record := json.loads(line))["geo"] == "d5x8x128")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "config.json"
+        path.write_text(json.dumps(config), encoding="utf-8")
+        launch = f"sglang serve zai-org/GLM-5.3-Flash {DFLASH_FLAGS} {more}"
+        return kv.plan({"draft_config": str(path)}, launch=launch, gpu="gb300-station", engine=release)
 
 
 def _flags_alone() -> Iterator[str]:
@@ -284,8 +323,9 @@ Written by `python benchmarks/accuracy.py`; the tests hold this page to its outp
 ## Against the engine
 
 `tests/data` holds what the engine's own classes allocate and decide on four releases: 4,368 resolved launches, 1,220
-sizings, 1,572 sets of pools and 1,393 host plans. The tests reproduce every record: every integer, every byte, every
-float, every refusal.
+sizings, 1,572 sets of pools, 1,393 host plans, 644 answers about draft models, and 418 launches at its start-up checks.
+The tests reproduce every record: every integer, every byte, every float, every refusal. Of 3,299 launches that went
+from flags to tensors at once [14 differ](refusals.md#recorded-launches-that-differ), each for a reason that is known.
 
 ## Against operators
 
@@ -317,6 +357,21 @@ proof. Of `b200x4-nvfp4-tp4-mtp6-frac80`, printed {slots} slots and {tokens} tok
 
 A row of printed memory agrees within 1 slot, {slack} % of the tokens and 0.1 GiB; every other row to its
 last printed digit. `reconcile` takes nothing off: it says how much less was free than the log's last reading.
+"""
+
+_DRAFT = """\
+### The correction of a DFLASH draft
+
+{taken} ± {error} GiB more are taken off where a DFLASH draft loads: its table of positions is laid out anew, and the
+old one's memory is not given back. It is fitted on these two boots of one GB300, the only ones that printed enough, so
+that they prove nothing but each other; the draft's shape is the one their log printed. Tokens:
+
+| boot | printed | nothing taken off | as planned |
+| --- | ---: | ---: | ---: |
+{rows}
+
+The weights of EAGLE3 and STANDALONE drafts are not derived: sizes are an upper bound and say `at most`, until
+`--draft-weights-gib` gives them. Of a quantized draft the interval reaches from all of its projections packed to none.
 """
 
 _FLAGS_ALONE = """\

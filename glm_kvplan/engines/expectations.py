@@ -23,6 +23,7 @@ WARNINGS = {
     "gpu_count": "the manifest asks for another number of GPUs than the layout has",
     "launch": "a remark of the launch command's reader, such as an unknown flag",
     "resolve": "the engine accepts a flag that does not do what it seems to",
+    "draft_not_counted": "HiCache: a draft model's host pool is not counted",
     "scales_lost": "HiCache: FP8 scales have no host copy",
     "no_transfer": "HiCache: the memory layout has no transfers",
     "index_not_backed_up": "HiCache: the index has no host copy",

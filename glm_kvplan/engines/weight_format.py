@@ -186,6 +186,12 @@ def quantization_method(config: Mapping[str, Any] | None) -> str | None:
     return method.lower() if isinstance(method, str) else None
 
 
+def packed_fp4(config: Mapping[str, Any] | None) -> bool:
+    """Whether config.json names one of ModelOpt's FP4 algorithms."""
+    declared = _quantization_config(config) if config is not None else None
+    return declared is not None and "FP4" in str(declared.get("quant_algo") or "")
+
+
 def _quantization_config(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     text = config.get("text_config")
     for holder in (config, text if isinstance(text, Mapping) else {}):

@@ -236,6 +236,8 @@ def _loaded(
         part = _estimated_part(DRAFT, weights.draft[stage], weights)
         if target is None and boot is None and weights.error_gib is not None:
             part = part._replace(error_gib=0.0)  # a measured error is that of target and draft together
+        if placement.own_draft_error:
+            part = part._replace(error_gib=placement.own_draft_error / GIB)
         parts.append(part)
     elif placement.draft:
         raise InputError("--draft-weights-gib is missing: the draft's weights load before the pools are sized")

@@ -13,11 +13,15 @@ LEFT_GIB, LEFT_ERROR_GIB = 0.0137, 0.01
 
 
 class DraftBytes(NamedTuple):
-    """Of one rank. `rope` is not sharded; `fused` is the copy of the K and V projections that DFLASH keeps."""
+    """Of one rank. `rope` is not sharded; `fused` is the copy of the K and V projections that DFLASH keeps, of plain
+    weights only. Nobody derived what a quantized draft keeps plain: `weights` is the middle between all of its
+    projections packed and none, and `error` the way to either end.
+    """
 
     weights: int
     rope: int
     fused: int
+    error: int = 0
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
@@ -33,8 +37,9 @@ def draft_bytes(draft: DraftModel, ranks: int) -> DraftBytes:
     """
     hidden, width, heads = draft.hidden_size, draft.head_dim, draft.attention_heads // ranks
     kv = draft.heads(ranks)
-    layer = (heads + 2 * kv) * width * hidden + heads * width * hidden
-    layer += 3 * (draft.intermediate_size // ranks) * hidden + 2 * width + 2 * hidden
+    projections = (heads + 2 * kv) * width * hidden + heads * width * hidden
+    projections += 3 * (draft.intermediate_size // ranks) * hidden
+    layer = projections + 2 * width + 2 * hidden
     if draft.attention_bias:
         layer += (heads + 2 * kv) * width + hidden
     if draft.conv_taps and draft.conv_group:
@@ -45,11 +50,13 @@ def draft_bytes(draft: DraftModel, ranks: int) -> DraftBytes:
         total += 2 * draft.vocabulary * draft.selector_rank + hidden * draft.selector_rank
     total += 2 * draft.vocabulary * draft.markov_rank
     item = ITEM_BYTES[draft.dtype]
-    return DraftBytes(
-        total * item,
-        draft.max_position_embeddings * width * ROPE_BYTES,
-        draft.layers * 2 * kv * width * hidden * item,
-    )
+    weights, rope = total * item, draft.max_position_embeddings * width * ROPE_BYTES
+    fused = draft.layers * 2 * kv * width * hidden * item
+    if draft.packed_bits is None:
+        return DraftBytes(weights, rope, fused)
+    linear = (draft.layers * projections + draft.target_features * hidden * hidden) * item
+    error = int(linear * (1 - draft.packed_bits / 8 / item) / 2)
+    return DraftBytes(weights - error, rope, 0, error)
 
 
 def rope_growth(draft: DraftModel, positions: int) -> int:

@@ -16,6 +16,7 @@ class MemoryGiven(NamedTuple):
     draft_weights_gib: float | None = None
     checkpoint: str | None = None
     calibration: Calibration | None = None  # a boot that stands in for estimates
+    graphs_gib: float | None = None  # taken between the pools and the ready server: CUDA graphs
 
     @property
     def of_weights(self) -> bool:

@@ -24,6 +24,7 @@ class Placement(NamedTuple):
 
     draft: bool = False  # a draft model loads beside the target, whichever it is
     own_draft: tuple[tuple[str, int], ...] = ()  # bytes of a draft model of its own, by name, on the last stage
+    own_draft_error: int = 0  # bytes that they may be off
     mtp_draft: bool = False  # it is the checkpoint's own MTP layer, with an embedding and a head of its own
     vision: bool = True  # the vision tower is built
 

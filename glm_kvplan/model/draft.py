@@ -48,6 +48,7 @@ class DraftModel(NamedTuple):
     attention_bias: bool
     conv_taps: int
     conv_group: int
+    packed_bits: float | None = None  # of a weight in the format that config.json names; None: not quantized
 
     @property
     def pool_layers(self) -> int:
@@ -148,7 +149,17 @@ def draft_from_config(config: Mapping[str, Any], origin: str = "config.json") ->
         attention_bias=values.found.get("attention_bias") is True,
         conv_taps=own.number("conv_kernel_size", 0, least=0),
         conv_group=own.number("conv_group_size", 0, least=0),
+        packed_bits=_packed_bits(config),
     )
+
+
+def _packed_bits(config: Mapping[str, Any]) -> float | None:
+    """Bits of a quantized weight, the fewest that the format's name allows; None where config.json names none."""
+    declared = config.get("quantization_config") or config.get("compression_config")
+    if not isinstance(declared, Mapping):
+        return None
+    said = str({name: declared.get(name) for name in ("quant_method", "quant_algo", "format", "fmt")}).lower()
+    return 8.0 if "fp8" in said or "int8" in said or "e4m3" in said else 4.0
 
 
 class _Values:

@@ -9,6 +9,7 @@ import pytest
 from boots import BOOTS, LOGS, boots_of, held
 
 from glm_kvplan.answers.check.calibrating_boot import read_calibration
+from glm_kvplan.answers.check.checking import check_file
 from glm_kvplan.cli import main
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
@@ -136,7 +137,21 @@ def test_graphs_of_a_log_that_reaches_the_ready_server() -> None:
     assert of_boot(held("b200x4-mtp6-frac80"), "it").graphs_off_gib is None  # cut before that
 
 
-def test_the_saved_file_says_the_same_but_for_graphs(tmp_path: Path) -> None:
+def test_the_saved_file_carries_the_graphs(tmp_path: Path) -> None:
+    lines = (LOGS / "example-b-0.5.21.log").read_text(encoding="utf-8").splitlines()
+    at = next(number for number, line in enumerate(lines) if "available_gpu_mem" in line)
+    lines.insert(at, f"{lines[at].partition(']')[0]}] Memory pool end. avail mem=37.33 GB")
+    log, saved = tmp_path / "mine.log", tmp_path / "mine.kvplan.yaml"
+    log.write_text("\n".join(lines))
+    assert kvplan("reconcile", str(log), "--save", str(saved)) == 0
+    one, other = read_calibration(str(log)), read_calibration(str(saved))
+    assert one.graphs_off_gib == pytest.approx(other.graphs_off_gib, abs=1e-6)
+    held_again = check_file(str(saved))  # the file's own server takes what was read
+    graphs = next(item for item in held_again.answer.needs.items if item.name == "CUDA graphs")
+    assert graphs.nbytes / GIB == pytest.approx(37.33 - 26.40, abs=1e-6)
+
+
+def test_the_saved_file_says_the_same_where_no_graphs_were_printed(tmp_path: Path) -> None:
     log, saved = str(LOGS / "example-b-0.5.21.log"), tmp_path / "mine.kvplan.yaml"
     assert kvplan("reconcile", log, "--save", str(saved)) == 0
     one, other = read_calibration(log), read_calibration(str(saved))

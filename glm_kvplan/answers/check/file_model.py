@@ -103,6 +103,9 @@ class Memory(Part):
     )
     target_weights_gib: Gib | Absent = Field(default=None, description="target weights on one GPU")
     draft_weights_gib: Gib | Absent = Field(default=None, description="draft (MTP) weights on one GPU")
+    graphs_gib: Annotated[float, Field(ge=0, le=1 << 20)] | Absent = Field(
+        default=None, description="taken on one GPU between the pools and the ready server: CUDA graphs"
+    )
     checkpoint: Text | Absent = Field(
         default=None, description="weight format to estimate from: fp8, bf16, nvfp4-mlp, ..."
     )
@@ -114,7 +117,12 @@ class Memory(Part):
     def given(self) -> MemoryGiven:
         """What is known of a GPU's memory."""
         return MemoryGiven(
-            self.pre_gib, self.available_gib, self.target_weights_gib, self.draft_weights_gib, self.checkpoint
+            self.pre_gib,
+            self.available_gib,
+            self.target_weights_gib,
+            self.draft_weights_gib,
+            self.checkpoint,
+            graphs_gib=self.graphs_gib,
         )
 
 

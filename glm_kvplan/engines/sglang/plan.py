@@ -9,10 +9,10 @@ from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
-from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
+from glm_kvplan.engines.weight_format import WeightFormat, packed_fp4, quantization_method, weight_format
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
-from glm_kvplan.model.loader import BUNDLED_ORIGIN, Model
+from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN, Model
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.expectations import Expectations, Held
@@ -109,6 +109,7 @@ def resolved(given: Given) -> Plan:
         gpu=given.gpu,
         environment=given.environment,
         quantization=_method(given.model, given.served),
+        packed_fp4=_packed_fp4(given.model, given.served),
         draft=_draft(given),
     )
     return Plan(
@@ -135,7 +136,16 @@ def _config(model: Model, served: str | None) -> Mapping[str, Any] | None:
 # The same for every plan of a checkpoint, and long to read off a config: kept by model.
 @lru_cache(maxsize=64)
 def _method(model: Model, served: str | None) -> str | None:
-    return quantization_method(_config(model, served))
+    """The method that config.json names. The published id is the bundled copy itself; that its weights were packed
+    anew, as a flag may say, is another matter.
+    """
+    published = served is not None and served.lower() == BUNDLED_ID.lower()
+    return quantization_method(model.config if published else _config(model, served))
+
+
+@lru_cache(maxsize=64)
+def _packed_fp4(model: Model, served: str | None) -> bool:
+    return packed_fp4(_config(model, served))
 
 
 @lru_cache(maxsize=64)

@@ -16,14 +16,17 @@ api_key present -
 asr_max_buffer_seconds int 60
 asr_max_concurrent_sessions int 32
 base_gpu_id int 0
+cuda_graph_prefill_max_context count -
 dcp_comm_backend str -
 dcp_replicate_q_proj switch -
+decoupled_spec_role str null
 deepep_mode str auto
 default_chat_template_kwargs data -
 detokenizer_worker_num int 1
 disable_cuda_graph_padding flag false
 disable_fast_image_processor flag false
 disable_priority_preemption flag false
+disaggregation_decode_allocation_policy str early
 disaggregation_decode_enable_offload_kvcache flag false
 disaggregation_decode_host_receive_threshold float 1.0
 dllm_algorithm str -
@@ -38,6 +41,7 @@ enable_custom_logit_processor flag false
 enable_deepseek_v4_fp4_indexer flag false
 enable_deterministic_inference flag false
 enable_dynamic_batch_tokenizer flag false
+enable_dynamic_chunking flag false
 enable_encoder_swa_bounded_replay flag false
 enable_eplb flag false
 enable_http2 flag false
@@ -101,6 +105,7 @@ mm_preprocess_cache_size_mb int -
 mm_processor_worker_num int 0
 model_impl str auto
 node_rank int 0
+optimistic_prefill_attempts int 0
 port int 30000
 pp_max_micro_batch_size int -
 prefill_decode_interval int -

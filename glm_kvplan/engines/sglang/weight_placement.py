@@ -3,10 +3,11 @@
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.memory.budget import MemoryPart
-from glm_kvplan.memory.draft_weights import draft_bytes, left_behind
+from glm_kvplan.memory.draft_weights import DraftBytes, draft_bytes, left_behind
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.placement import Placement
 from glm_kvplan.model.geometry import Geometry
+from glm_kvplan.units import GIB
 
 _SAFETY, _MARGIN = 2, 256  # SGLANG_SPEC_EXPANSION_SAFETY_FACTOR, SGLANG_ROPE_CACHE_SAFETY_MARGIN
 
@@ -20,6 +21,7 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
     tp, attn_tp = deployment.tp_size, deployment.attn_tp_size
     runner, exchange = deployment.moe_runner_backend, deployment.moe_a2a_backend
     sm100 = gpu is not None and gpu.sm100
+    own = _own_draft(deployment)
     vision_width = 1 if deployment.mm_enable_dp_encoder else attn_tp
     return Placement(
         gpus=deployment.world_size,
@@ -33,7 +35,8 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
         vis_attn=vision_width,
         vis_mlp=vision_width,  # the engine says tp without DP attention: the same number
         draft=deployment.speculative,
-        own_draft=_own_draft(deployment),
+        own_draft=own.groups if own is not None else (),
+        own_draft_error=own.error if own is not None else 0,
         mtp_draft=deployment.eagle,
         # models/glm5_next.py:1321 at 0.5.23
         vision=deployment.multimodal and geometry.vision is not None and not deployment.language_only,
@@ -64,7 +67,13 @@ def _fp4_runner(runner: str, gpu: Gpu | None) -> str:
 
 def _notes(deployment: Deployment) -> list[str]:
     notes = []
-    if deployment.speculative and not deployment.eagle and not _own_draft(deployment):
+    own = _own_draft(deployment)
+    if own is not None and own.error:
+        notes.append(
+            f"the draft model is quantized: its weights are taken as {own.weights / GIB:.2f} GiB, half-way between all "
+            f"of its projections packed and none (+-{own.error / GIB:.2f}); --draft-weights-gib settles it"
+        )
+    if deployment.speculative and not deployment.eagle and own is None:
         name = deployment.speculative_algorithm
         notes.append(
             f"the {name} draft's weights are not counted: every size is an upper bound; give --draft-weights-gib"
@@ -72,10 +81,10 @@ def _notes(deployment: Deployment) -> list[str]:
     return notes
 
 
-def _own_draft(deployment: Deployment) -> tuple[tuple[str, int], ...]:
-    """Bytes of a block draft's tensors on a rank, as its config.json has them; empty for any other draft."""
+def _own_draft(deployment: Deployment) -> DraftBytes | None:
+    """Bytes of a block draft's tensors on a rank, as its config.json has them; None for any other draft."""
     draft = deployment.draft_model
-    return draft_bytes(draft, deployment.attn_tp_size).groups if draft is not None and deployment.block_draft else ()
+    return draft_bytes(draft, deployment.attn_tp_size) if draft is not None and deployment.block_draft else None
 
 
 def after_load(deployment: Deployment) -> MemoryPart | None:

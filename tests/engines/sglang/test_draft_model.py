@@ -40,6 +40,7 @@ from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
 from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
 from glm_kvplan.show.markdown import markdown
+from glm_kvplan.units import GIB
 
 CARDS = {"B200": "b200", "H200": "h200", "GB300": "gb300:256703", "RTX PRO 6000": "rtxpro6000", "GB10": "gb10"}
 IN_SUMS = ("draft.kv_data_ptrs", "draft.data_ptrs", "token_allocator.free_pages")  # no shapes in the records
@@ -192,6 +193,25 @@ def test_weights_of_the_public_draft_count(configs: Path) -> None:
     assert dict(weights.draft_groups[0]).keys() == {"draft model", "draft RoPE table"}
     assert budget.draft_weights_gib == pytest.approx(2.603, abs=0.001)  # printed: 2.68
     assert not any("not counted" in note for note in weights.notes)
+
+
+def test_a_quantized_draft_lies_between_packed_and_plain(configs: Path, tmp_path: Path) -> None:
+    """What it keeps plain was derived by nobody: the interval reaches from all of its projections packed to none."""
+    config = json.loads((configs / "d5x8x128.json").read_text())
+    packed = draft_from_config({**config, "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}})
+    plain, found = draft_bytes(draft_from_config(config), 2), draft_bytes(packed, 2)
+    assert found.weights + found.error == plain.weights
+    assert found.weights - found.error < 0.5 * plain.weights
+    fp8 = draft_bytes(draft_from_config({**config, "quantization_config": {"quant_method": "fp8"}}), 2)
+    assert fp8.weights - fp8.error > 0.5 * plain.weights
+    (tmp_path / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "fp8"}}))
+    flags = {**UNKNOWN, "speculative_algorithm": "DFLASH", "draft_config": str(tmp_path)}
+    server = Server(kv.plan(flags, gpu="b200"), MemoryGiven(weights_gib=44.76))
+    part = next(part for part in server.budget.parts if part.name == "draft weights")
+    assert part.error_gib == pytest.approx(draft_bytes(load_draft(str(tmp_path)), 4).error / GIB)
+    assert server.budget.certainty == "estimated"
+    assert server.weights is not None
+    assert any("quantized" in note for note in server.weights.notes)
 
 
 # -- a draft that nobody knows -----------------------------------------------------------------------------------------
@@ -357,7 +377,6 @@ def test_sizes_of_an_unknown_draft_are_marked_everywhere() -> None:
     assert re.fullmatch(r"at most [\d,]+ tokens, at most [\d,]+ state slots, at most [\d,]+ running requests", sized)
     assert "serves at most 8 of 8" in said["advise"]
     assert all(each.endswith("True") for each in re.findall(r"(?:tokens|requests|headroom) \S+ \w+", said["check"]))
-    assert any(remark.name == "upper_bound" for remark in plan.hold(memory, Expectations()).remarks)
 
 
 def test_a_known_draft_with_unknown_weights_is_an_upper_bound_until_they_are_given(configs: Path) -> None:
@@ -370,3 +389,18 @@ def test_a_known_draft_with_unknown_weights_is_an_upper_bound_until_they_are_giv
     ):
         assert boot(plan, memory).budget.upper_bound is bound, memory
     assert boot(plan, MemoryGiven()).budget.uncounted == "weights of the draft model"
+    assert "upper_bound" in [remark.name for remark in plan.hold(MemoryGiven(), Expectations()).remarks]
+
+
+def test_hicache_says_what_the_draft_s_host_pool_takes(configs: Path) -> None:
+    """As many tokens as the target's (hybrid_pool_assembler.py:1619-1654 at 0.5.23): 20,480 bytes of each at TP 1."""
+    plan = public("0.5.20", configs, "--enable-hierarchical-cache --hicache-ratio 2")
+    answer = boot(plan, MemoryGiven(pre_gib=248.90, available_gib=69.12))
+    assert answer.host is not None
+    hazard = next(each for each in answer.host.hazards if each.kind == "draft_not_counted")
+    assert hazard.nbytes == answer.host.plans[0].pools[0].units * 20_480
+    unknown = boot(
+        public("0.5.20", None, "--enable-hierarchical-cache"), MemoryGiven(pre_gib=248.9, available_gib=69.12)
+    )
+    assert unknown.host is not None
+    assert next(each for each in unknown.host.hazards if each.kind == "draft_not_counted").nbytes is None

@@ -11,7 +11,7 @@ from setups import one_rank
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile
+from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile, releases
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.host_fit import bytes_by_host, ranks_by_host
 from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan, host_pools, ranks_per_host, stage_plans
@@ -163,6 +163,23 @@ def test_staging_buffers() -> None:
     assert [pool.staging_bytes for pool in plan.pools] == [100_663_296, 0, 64 * 12 * 8448]
     direct = replace(wide, hicache_mem_layout="page_first_direct", hicache_io_backend="direct")
     assert host_pools(one_rank(direct, load_profile("0.5.22")), B200_SIZES).staging_bytes == 0
+
+
+@pytest.mark.parametrize("release", releases())
+def test_a_pool_of_pages_needs_as_many_as_it_has_layers(release: str) -> None:
+    """The engine takes kv_buffer[layer] of a buffer whose first dimension is pages (pool_host/mla.py:268-275)."""
+    profile = load_profile(release)
+    deployment = replace(
+        B200_TP4_MTP, page_size=profile.page_size * 4, hicache_mem_layout="page_first_direct", hicache_ratio=1.0
+    )
+    rank = one_rank(deployment, profile)
+    layers = host_pools(rank, B200_SIZES).pools[0].layers
+    enough = PoolSizes((layers - 1) * deployment.page_size, 16, 4)
+    assert host_pools(rank, enough).pools[0].pages == layers
+    with pytest.raises(RefusedError, match="fewer pages than layers"):
+        host_pools(rank, enough._replace(tokens=(layers - 2) * deployment.page_size))
+    first = one_rank(replace(deployment, hicache_mem_layout="page_first"), profile)
+    host_pools(first, enough._replace(tokens=deployment.page_size))
 
 
 def test_kv_split_starts_in_one_release() -> None:

@@ -3,6 +3,7 @@
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
 from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.transients import graph_bytes
 from glm_kvplan.engines.sglang.weight_placement import placement
 from glm_kvplan.engines.weight_format import weight_format
@@ -32,13 +33,19 @@ def of_boot(answer: Reconciliation, source: str) -> Calibration:
 
 
 def of_memory(plan: Plan, given: MemoryGiven, source: str, graphs_off_gib: float | None = None) -> Calibration:
-    """The same of memory that was measured. Raises InputError where a part of it is missing."""
+    """The same of memory that was measured, as read; CUDA graphs are held against the estimate of the server that
+    comes of it. Raises InputError where a part of it is missing.
+    """
     target, draft = given.weights_gib, given.draft_weights_gib
     if given.pre_gib is None or given.available_gib is None or target is None:
         raise InputError(
             f"{source}: to calibrate by it takes memory.pre_gib, available_gib and target_weights_gib: see "
             "`kvplan reconcile --save`"
         )
+    if graphs_off_gib is None and given.graphs_gib is not None:
+        server = Server(plan, given)
+        if server.starts:
+            graphs_off_gib = given.graphs_gib - graph_bytes(plan.deployment, server.sizes.running_requests) / GIB
     return Calibration(
         source=source,
         gpu=plan.gpu,
@@ -54,13 +61,13 @@ def of_memory(plan: Plan, given: MemoryGiven, source: str, graphs_off_gib: float
 
 def _graphs_off(answer: Reconciliation) -> float | None:
     """GiB that went between the pools and the ready server, less what is estimated for CUDA graphs."""
-    taken, sizes = _after_pools(answer.boot), answer.sizing.sizes
+    taken, sizes = taken_after_pools(answer.boot), answer.sizing.sizes
     if taken is None or sizes is None:
         return None
     return taken - graph_bytes(answer.plan.deployment, sizes.running_requests) / GIB
 
 
-def _after_pools(boot: Boot) -> float | None:
+def taken_after_pools(boot: Boot) -> float | None:
     """GiB of the rank that said it is ready."""
     for rank, ready in boot.every("ready"):
         pools = boot.ranks[rank].get("pools_end")

@@ -1,5 +1,6 @@
 """A deployment file for `kvplan check`, with the memory that was measured: the next change starts from it."""
 
+from glm_kvplan.engines.sglang.boot_log.calibrated import taken_after_pools
 from glm_kvplan.engines.sglang.boot_log.log_launch import shortest_flags
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
 
@@ -58,4 +59,7 @@ def _memory(answer: Reconciliation, source: str) -> dict[str, object]:
     }
     if memory.draft_weights_gib is not None:
         measured["draft_weights_gib"] = memory.draft_weights_gib
+    graphs = taken_after_pools(answer.boot)
+    if graphs is not None:
+        measured["graphs_gib"] = round(graphs, 6)
     return {**measured, "source": f"{source}: {how}"}

@@ -85,7 +85,7 @@ def _remarks(plan: Plan, expect: Expectations, answer: Boot, judged: Mapping[str
         limit = answer.limits.requests[0]
         text = f"{asked:,} running requests are asked for and {granted:,} granted: {limit.name} ({limit.text})"
         yield Remark("requests_capped", text, ("flags", "max_running_requests"))
-    if answer.budget.upper_bound:
+    if answer.budget.upper_bound and not deployment.unknown_draft:  # of an unknown one the flags' own warning says it
         text = f"the {answer.budget.uncounted} is not counted: every size is the most there can be"
         yield Remark("upper_bound", text, ("memory",))
     lost = [name for name in short(expect, deployment, answer.span[0]) if judged[name].holds]

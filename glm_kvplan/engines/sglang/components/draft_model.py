@@ -54,12 +54,15 @@ def charge(rank: Rank) -> int:
     return _row(rank, draft.heads(ranks), draft.layers)
 
 
+def row(rank: Rank) -> int:
+    """Bytes of a token where the draft lies; 0 for one that is not known."""
+    draft = rank.deployment.draft_model
+    return 0 if draft is None else _row(rank, draft.heads(rank.deployment.attn_tp_size), draft.pool_layers)
+
+
 def held(rank: Rank) -> int:
     """Bytes a token really takes on this rank."""
-    draft = rank.deployment.draft_model
-    if draft is None or not pool_units.hosts_draft(rank):
-        return 0
-    return _row(rank, draft.heads(rank.deployment.attn_tp_size), draft.pool_layers)
+    return row(rank) if pool_units.hosts_draft(rank) else 0
 
 
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
@@ -115,7 +118,7 @@ def locations(rank: Rank) -> Iterator[Location]:
         ("draft.k_buffer", "draft.v_buffer"),
         None,
         None,
-        no_copy(rank.deployment) or "host bytes of a draft model's rows are not planned",
+        no_copy(rank.deployment) or "a host pool of its own, beside those planned",
         _SOURCE,
         "token",
         held(rank),

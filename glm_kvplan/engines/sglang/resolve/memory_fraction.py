@@ -212,6 +212,8 @@ def multimodal_reserve(a: Arguments, site: Site) -> None:
     if transport is None:
         ipc = switched_on(environment, "SGLANG_USE_CUDA_IPC_TRANSPORT")
         transport = "cuda_ipc" if ipc else "cpu"
+    if a.given.get("encoder_only"):  # its outputs go another way (arg_groups/serving_hook.py:882-889 at 0.5.23)
+        transport = "cpu"
     source = "arg_groups/serving_hook.py:892-919 at 0.5.23"
     if transport != "cpu" and site.gpu.vendor != "cuda":
         raise RefusedError(f"--mm-feature-transport {transport} runs on CUDA only", source)

@@ -197,6 +197,8 @@ def _share_groups(a: Arguments, site: Site) -> None:
         refused = "no cache layer split, decode CP, mixed chunks or expert copies beside it"
     elif a.disaggregation_mode != "null" and not _role_shares(a, site):
         refused = "not with PD disaggregation"
+    elif a.disaggregation_mode == "prefill" and switched_on(site.environment, "SGLANG_DISAGG_STAGING_BUFFER"):
+        refused = "not with SGLANG_DISAGG_STAGING_BUFFER"
     elif site.geometry.linear_num_heads % a.tp_size:
         refused = f"{site.geometry.linear_num_heads} KDA heads do not divide by --tp-size {a.tp_size}"
     if refused:

@@ -22,6 +22,9 @@ _LARGEST = Reason("room for the largest adaptive candidate, 7 steps", "speculati
 _STRAY = Reason("given without an algorithm: buffers are sized by it", "speculative/spec_info.py:268-289 at 0.5.23")
 _BLOCK = Reason("the block the draft model verifies at once", "arg_groups/speculative_hook.py:369-424 at 0.5.23")
 _ONE = Reason("block drafts take one step of one branch", "arg_groups/speculative_hook.py:336-364 at 0.5.23")
+_STATES_ONLY = Reason(
+    "it names the hidden states to return; nothing speculates", "arg_groups/validation_hook.py:697-754 at 0.5.23"
+)
 
 _CANDIDATES = (0, 1, 3, 5, 7)  # DEFAULT_ADAPTIVE_CONFIG, speculative/adaptive_spec_params.py:28-53 at 0.5.23
 _RUNNING_REQUESTS = 48
@@ -30,6 +33,13 @@ _NGRAM = "NGRAM"
 _MODELLED = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH", "DSPARK")
 _STEPPED = ("EAGLE", "EAGLE3", "STANDALONE")  # draft token by token; the others a block at once
 _PAGED_TREES = ("flashinfer", "fa3", "triton")
+
+
+def states_only(a: Arguments) -> None:
+    """Where hidden states are returned the algorithm names which, and nothing speculates; before all other rules."""
+    if a.given.get("enable_return_aux_hidden_states") and a.speculative_algorithm is not None:
+        a.speculative_algorithm = None
+        a.because["speculative_algorithm"] = _STATES_ONLY
 
 
 def speculation(a: Arguments, site: Site) -> None:

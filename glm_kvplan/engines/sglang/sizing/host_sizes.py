@@ -115,6 +115,19 @@ def require_layout(rank: Rank) -> None:
     )
 
 
+def require_pages(deployment: Deployment, plan: HostPlan) -> None:
+    """Raises RefusedError for a KV pool laid out page by page with fewer pages than layers: the engine takes as many
+    views of it as there are layers, and counts pages.
+    """
+    kv = plan.pool("kv")
+    if deployment.hicache_mem_layout == "page_first_direct" and kv is not None and kv.pages < kv.layers:
+        raise RefusedError(
+            f"--hicache-mem-layout page_first_direct: the host's KV pool has {kv.pages} pages for {kv.layers} layers; "
+            "fewer pages than layers end in an index error: raise --hicache-ratio or --hicache-size",
+            "mem_cache/pool_host/mla.py:268-275 at 0.5.23",
+        )
+
+
 def build(rank: Rank, devices: DevicePools, tokens: int, slots: int) -> tuple[HostPool, ...]:
     """The host pools for `tokens` and `slots` before rounding, in the engine's order: KV, MAMBA, INDEXER."""
     kv = kv_pool(rank, devices.kv_layers, tokens)
@@ -216,6 +229,7 @@ def stage_plans(
             ratio = automatic_ratio(devices, budget, ratio)
         plans = plan_ratio(ranks, devices, ratio, budget, automatic)
     for plan in plans:
+        require_pages(deployment, plan)
         refused = first_over_budget(plan)
         if refused is not None:
             pool, left = refused

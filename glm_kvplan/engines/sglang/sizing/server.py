@@ -17,7 +17,7 @@ from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, stage_costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, size_stages, tightest
-from glm_kvplan.engines.sglang.sizing.transients import Transients, transients
+from glm_kvplan.engines.sglang.sizing.transients import Transients, graph_bytes, transients
 from glm_kvplan.engines.sglang.weight_placement import after_load, placement
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.kept import kept
@@ -189,8 +189,16 @@ class Server:
             total_bytes=self.budget.total_bytes,
             rocm=self.plan.gpu.vendor == "rocm",
             prompt_tokens=prompt_tokens,
-            graphs_off_gib=self.budget.graphs_off_gib,
+            graphs_off_gib=self._graphs_off_gib,
         )
+
+    @property
+    def _graphs_off_gib(self) -> float:
+        """What CUDA graphs take beyond their estimate: as read on this very server, else as a calibrating boot says."""
+        read = self.given.graphs_gib
+        if read is None or self.read_on not in (None, self.placement):
+            return self.budget.graphs_off_gib
+        return read - graph_bytes(self.deployment, self.sizes.running_requests) / GIB
 
     def with_flags(self, **changes: object) -> "Server":
         """The same with some flags changed (None takes one back), everything resolved and sized anew.

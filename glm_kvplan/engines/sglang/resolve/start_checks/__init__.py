@@ -1,7 +1,7 @@
 """The engine's start-up checks that no memory rule makes: a server that fails one does not start."""
 
 from functools import lru_cache
-from operator import itemgetter
+from operator import itemgetter, ne
 
 from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
 from glm_kvplan.engines.sglang.resolve.start_checks import adapters, experts, kernels, scheduling, serving
@@ -13,6 +13,7 @@ _ASKED = tuple(asked_only(check) for check in CHECKS)
 _ASKED_BY_ANY: frozenset[str] = frozenset().union(*_ASKED)
 _DECIDED = tuple(sorted(_ASKED_BY_ANY & DEFAULTS.keys()))
 _decided = itemgetter(*_DECIDED)
+_BY_DEFAULT = _decided(DEFAULTS)
 _GIVEN = _ASKED_BY_ANY.difference(DEFAULTS)
 
 
@@ -23,12 +24,13 @@ def start_checks(a: Arguments, site: Site) -> None:
 
 def due(a: Arguments, site: Site) -> tuple[Check, ...]:
     """The checks that may refuse this launch, in their order."""
-    return _due(_decided(a.__dict__), _GIVEN.intersection(a.given), bool(site.environment))
+    return _due(tuple(map(ne, _decided(a.__dict__), _BY_DEFAULT)), _GIVEN.intersection(a.given), bool(site.environment))
 
 
 @lru_cache(maxsize=256)
-def _due(decided: tuple[object, ...], given: frozenset[str], environment: bool) -> tuple[Check, ...]:
-    turned = {name for name, value in zip(_DECIDED, decided, strict=True) if value != DEFAULTS[name]} | given
+def _due(decided: tuple[bool, ...], given: frozenset[str], environment: bool) -> tuple[Check, ...]:
+    """`decided` says of each flag in _DECIDED whether it is turned."""
+    turned = {name for name, is_turned in zip(_DECIDED, decided, strict=True) if is_turned} | given
     if environment:
         turned.add(ENVIRONMENT)
     return tuple(check for check, asked in zip(CHECKS, _ASKED, strict=True) if not asked or asked & turned)

@@ -59,6 +59,40 @@ def _elastic(a: Launch) -> bool:
     )
 
 
+def _megamoe_budget(a: Launch) -> int | None:
+    """Tokens a rank of a MegaMoE server of packed FP4 experts may send; None where nobody looks."""
+    if a.moe_a2a_backend != "megamoe" or a.encoder_only or a.site.gpu.vendor != "cuda":
+        return None
+    if a.given.get("quantization") != "modelopt_fp4" and not a.site.packed_fp4:
+        return None
+    return a.number("SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK", 8192)
+
+
+def _megamoe_decode(a: Launch, capped: bool) -> bool:
+    most = _megamoe_budget(a)
+    if most is None or a.disaggregation_mode == "prefill":
+        return False
+    batch = a.decode_graph_max_bs
+    if capped and a.max_running_requests is not None:
+        group = a.tp_size // a.attn_dp_size
+        batch = min(batch, -(-(a.max_running_requests // a.attn_dp_size) // group) * group)
+    return bool(most < batch * ((a.speculative_num_draft_tokens or 1) if a.speculative_algorithm else 1))
+
+
+def _megamoe_prefill(a: Launch) -> bool:
+    """The chunk, which is divided among attention groups once more, or its absence."""
+    most = _megamoe_budget(a)
+    if most is None or a.disaggregation_mode == "decode" or (a.pp_size > 1 and a.enable_dynamic_chunking):
+        return False
+    chunk = a.chunked_prefill_size
+    if a.enable_prefill_cp:
+        share = -(-chunk // a.attn_cp_size)
+    else:
+        group = max(a.tp_size // a.attn_dp_size // a.attn_cp_size, 1)
+        share = -(-(chunk // a.attn_dp_size) // group) * group
+    return bool(chunk <= 0 or share <= 0 or share > most)
+
+
 CHECKS = (
     Check(
         "flashinfer_a2a",
@@ -96,6 +130,27 @@ CHECKS = (
         lambda a: a.moe_a2a_backend == "megamoe" and a.site.gpu.vendor == "cuda" and not (a.hopper or a.site.gpu.sm100),
         "--moe-a2a-backend megamoe needs a Hopper or a data-centre Blackwell GPU, not a {a.site.gpu.name}",
         "arg_groups/mega_moe_hook.py:43 at 0.5.23",
+    ),
+    Check(
+        "megamoe_decode",
+        lambda a: _megamoe_decode(a, capped=False),
+        "--moe-a2a-backend megamoe with NVFP4 experts: the largest decode graph times its tokens a request is above "
+        "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192)",
+        "arg_groups/mega_moe_hook.py:101-123 at 0.5.22",
+    ),
+    Check(
+        "megamoe_decode_capped",
+        lambda a: _megamoe_decode(a, capped=True),
+        "--moe-a2a-backend megamoe with NVFP4 experts: the largest decode batch times its tokens a request is above "
+        "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192)",
+        "arg_groups/mega_moe_hook.py:94-106, 161-183 at 0.5.23",
+    ),
+    Check(
+        "megamoe_prefill",
+        _megamoe_prefill,
+        "--moe-a2a-backend megamoe with NVFP4 experts: a prefill chunk, or its absence, is above "
+        "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192); lower --chunked-prefill-size",
+        "arg_groups/mega_moe_hook.py:184-256 at 0.5.23",
     ),
     Check(
         "mori_tokens",

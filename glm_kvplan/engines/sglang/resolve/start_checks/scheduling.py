@@ -24,6 +24,58 @@ def _lmcache(a: Launch) -> bool:
     )
 
 
+def _prefill_complete(a: Launch) -> bool:
+    """What decode memory that is taken only once the prefill is complete does not run with."""
+    if a.disaggregation_decode_allocation_policy != "prefill_complete":
+        return False
+    decode, prefill = a.disaggregation_mode == "decode", a.disaggregation_mode == "prefill"
+    unwritten = a.hicache_storage_backend is not None or a.hicache_write_policy != "write_back"
+    return bool(
+        not (decode or prefill)
+        or a.disaggregation_transfer_backend != "mooncake"
+        or (a.pp_size, a.attn_cp_size, a.dcp_size) != (1, 1, 1)
+        or a.tp_size != 1  # attention groups have left --dp-size by then, so that no other width passes
+        or a.enable_pdmux
+        or a.decoupled_spec_role != "null"
+        or a.enable_pd_role_switch
+        or a.encoder_only
+        or a.language_only
+        or a.enable_hisparse
+        or a.disaggregation_decode_host_receive_threshold < 1
+        or (decode and (a.disaggregation_decode_enable_radix_cache or a.enable_hierarchical_cache))
+        or (prefill and a.enable_hierarchical_cache and unwritten)
+        or (prefill and a.optimistic_prefill_attempts < 0)
+        or a.switch("SGLANG_DISAGG_STAGING_BUFFER")
+        or a.switch("SGLANG_RUST_SERVER")
+    )
+
+
+def _graph_context(a: Launch) -> bool:
+    """The longest context of prefill graphs, in whole pages, against the model's."""
+    prefill, decode = (a.cuda_graph_config or {}).get("prefill", {}), (a.cuda_graph_config or {}).get("decode", {})
+    asked = prefill.get("max_context_size", a.cuda_graph_prefill_max_context)
+    if asked is None:
+        return "max_context_size" in decode
+    return bool(asked <= 0 or -(-asked // a.page_size) * a.page_size > a.context_length)
+
+
+def _captures_states(a: Launch) -> bool:
+    """Hidden states of a target without a draft: the algorithm's name says which, and nothing speculates."""
+    if not a.enable_return_aux_hidden_states:
+        return False
+    method = (a.given.get("speculative_algorithm") or "").upper()
+    layers = a.return_aux_hidden_state_layer_ids
+    numbers = [int(layer) for layer in layers or () if str(layer).lstrip("-").isdecimal()]
+    return bool(
+        method not in ("EAGLE3", "DFLASH", "DSPARK")
+        or a.given.get("speculative_draft_model_path") is not None
+        or a.pp_size != 1
+        or (method != "EAGLE3" and not layers)
+        or any(number < 0 for number in numbers)
+        or len(set(numbers)) != len(numbers)
+    )
+
+
 CHECKS = (
     Check(
         "retraction_priority",
@@ -212,6 +264,26 @@ CHECKS = (
         lambda a: a.return_aux_hidden_state_layer_ids is not None and not a.enable_return_aux_hidden_states,
         "--return-aux-hidden-state-layer-ids needs --enable-return-aux-hidden-states",
         "arg_groups/validation_hook.py:707 at 0.5.23",
+    ),
+    Check(
+        "graph_context",
+        _graph_context,
+        "--cuda-graph-prefill-max-context must be above 0 and, in whole pages, fit the context of {a.context_length}",
+        "arg_groups/cuda_graph_hook.py:423-464 at 0.5.23",
+    ),
+    Check(
+        "aux_capture",
+        _captures_states,
+        "--enable-return-aux-hidden-states: --speculative-algorithm EAGLE3, DFLASH or DSPARK names the states, with "
+        "layers for the latter two, without a draft model and pipeline stages",
+        "arg_groups/validation_hook.py:705-747 at 0.5.23",
+    ),
+    Check(
+        "prefill_complete",
+        _prefill_complete,
+        "--disaggregation-decode-allocation-policy prefill_complete: PD roles over mooncake on one GPU, without "
+        "HiCache but write_back on a prefill server, radix cache, role switching, staging and optimistic prefill off",
+        "arg_groups/pd_disaggregation_hook.py:199-242 and arg_groups/serving_hook.py:534-541 at 0.5.23",
     ),
     Check(
         "diffusion",
