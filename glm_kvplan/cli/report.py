@@ -75,22 +75,30 @@ def report(
 
 
 def _command(ctx: typer.Context, plan: Plan) -> str:
-    """The command as one would type it again: a launch command after `--` by the memory flags that were read of it,
-    since it may hold secrets.
+    """The command as one would type it again, an option a line: a launch command after `--` by the memory flags that
+    were read of it, since it may hold secrets.
     """
-    words = [without_userinfo(word) for word in ctx.obj["words"]]
-    typed = shlex.join(["kvplan", *words])
+    lines = ["kvplan"]
+    for word in map(shlex.quote, map(without_userinfo, ctx.obj["words"])):
+        if word.startswith("-"):
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
     if ctx.obj["launch"] is not None:
         known = {flag.name: flag for flag in plan.given.profile.engine.flags}
-        found = (flag_word(known, name, value) for name, value in plan.given.flags.items())
-        typed = " ".join([typed, *(word for word in found if word and word not in typed)])
-    return typed
+        found = [flag_word(known, name, value) for name, value in plan.given.flags.items()]
+        found += [f"--env {shlex.quote(f'{name}={value}')}" for name, value in plan.given.environment.items()]
+        lines += [word for word in found if word and word not in lines]
+    return " \\\n  ".join(lines)
 
 
 def _day() -> str:
     """Today, or the day of SOURCE_DATE_EPOCH (seconds, as builds that are to be the same again set it)."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    try:
+        now = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(int(epoch), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError("SOURCE_DATE_EPOCH: give whole seconds since 1970") from None
     return now.date().isoformat()
 
 

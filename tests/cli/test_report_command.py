@@ -103,14 +103,24 @@ def test_the_day_and_the_command_are_on_the_page(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     target, launch = tmp_path / "plan.md", "sglang serve --model-path zai-org/GLM-5.3-Flash --api-key hush --tp 4"
     ours = ("-o", str(target), "--gpu", "b200", "--concurrency", "8")
-    assert run(capsys, *ours, "--", *launch.split())[0] == 0
+    assert run(capsys, *ours, "--", f"SGLANG_MAMBA_CONV_DTYPE=float32 HF_TOKEN=hush {launch}")[0] == 0
     text = target.read_text(encoding="utf-8")
     assert "on 2023-11-14 by" in text and "hush" not in text
-    command = f"kvplan report -o {target} --gpu b200 --concurrency 8 --tp-size 4"
-    assert command in text
-    assert run(capsys, *command.split()[2:])[0] == 0
+    options = (f"-o {target}", "--gpu b200", "--concurrency 8", "--tp-size 4")
+    options += ("--env SGLANG_MAMBA_CONV_DTYPE=float32",)
+    assert " \\\n  ".join(("kvplan report", *options)) in text
+    assert run(capsys, *" ".join(options).split())[0] == 0
     again = target.read_text(encoding="utf-8")
     assert text.startswith(again.partition("\n---\n")[0].rstrip())  # and then notes on the launch command
+
+
+@pytest.mark.parametrize("seconds", ["soon", "", "1e9", "9" * 30])
+def test_a_day_that_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: str
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)
+    code, _, err = run(capsys, "-o", str(tmp_path / "a.md"), *MTP)
+    assert code == 2 and "SOURCE_DATE_EPOCH" in err and len(err.splitlines()) == 1
 
 
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -59,10 +59,6 @@ class HostAnswer(NamedTuple):
         return max(range(len(self.hosts)), key=self.host_bytes.__getitem__)
 
     @property
-    def fullest_bytes(self) -> int:
-        return max(self.host_bytes)
-
-    @property
     def pool_bytes(self) -> tuple[int, ...]:
         """Bytes on the fullest host of each of `plan`'s pools, over all ranks there."""
         host = self.hosts[self.fullest]
