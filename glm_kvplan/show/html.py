@@ -3,6 +3,7 @@
 No script, no request: the page's own policy forbids both.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -137,8 +138,11 @@ class _Writer:
         self.text(parent, "td", cell_text(cell, column, self.words), style, **attributes)
 
     def text(self, parent: Element, tag: str, text: Text, style: str = "", **attributes: str) -> None:
-        """A child with text, which the serializer escapes."""
+        """A child with text, which the serializer escapes; a name in a table may be folded behind its underscores."""
         element = SubElement(parent, tag, attributes)
-        element.text = xml(self.words(text))
+        shown = xml(self.words(text))
+        element.text, *others = re.split("(?<=_)", shown) if tag in ("td", "th") else (shown,)
+        for part in others:
+            SubElement(element, "wbr").tail = part
         if style:
             element.set("class", style)

@@ -39,7 +39,7 @@ SHOW = ROOT / "glm_kvplan" / "show"
 CHARTS = ("map", "frontier", "prices", "split", "host")
 HOST = {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True, "enable_hierarchical_cache": True}
 EVIL = '</title><script>alert(1)</script><img src="http://evil.invalid/x" onerror=alert(2)>&"\'|`$x$`|@someone#1'
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "wbr"}
 
 
 MADE = {"command": "kvplan report -o plan.html --gpu h200", "day": "2026-11-29"}
