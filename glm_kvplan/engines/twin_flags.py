@@ -6,7 +6,7 @@ from typing import Any
 
 from glm_kvplan.engines.engine import Engine, Given, Release
 from glm_kvplan.engines.flag import Flag, check_value, option_of
-from glm_kvplan.engines.twins import twin_in_sglang, twin_in_vllm
+from glm_kvplan.engines.twins import twin_in
 from glm_kvplan.errors import InputError
 
 _Flags = Mapping[str, object]
@@ -106,7 +106,7 @@ def _from_config(flags: _Flags) -> dict[str, object]:
 def _without(name: str, engine: Engine, other: Engine) -> InputError:
     flag = next((flag for flag in engine.flags if flag.name == name), None)
     word = name if name in engine.switches else option_of(name) if flag is None else flag.option
-    twin = (twin_in_vllm if engine.name == "sglang" else twin_in_sglang)(word)
+    twin = twin_in(other.name, word)
     near = f" (nearest: {twin})" if twin else ""
     return InputError(
         f"{word} of {engine.title} has no exact twin in {other.title}{near}: leave it out, or sweep each engine alone"

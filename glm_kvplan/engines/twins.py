@@ -39,3 +39,8 @@ def twin_in_sglang(option: str) -> str | None:
 def twin_of(option: str, engine: str) -> str | None:
     """What `engine` calls a flag of the other engine; None where it is none that is known."""
     return twin_in_vllm(option) if engine == "vllm" else twin_in_sglang(option)
+
+
+def twin_in(engine: str, option: str) -> str | None:
+    """What an engine calls a flag of the other one; None where it is none that is known."""
+    return {"sglang": twin_in_sglang, "vllm": twin_in_vllm}[engine](option)

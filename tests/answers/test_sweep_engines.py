@@ -219,11 +219,26 @@ def test_readings_and_switches_of_one_engine() -> None:
 
 
 def test_an_axis_is_in_the_words_of_the_engine() -> None:
-    with pytest.raises(InputError, match="any flag of vLLM"):
+    with pytest.raises(InputError, match="no such axis; vLLM has --tensor-parallel-size"):
         read_axis("tp_size=4", engine_named("vllm"))
-    with pytest.raises(InputError, match="any flag of SGLang"):
+    with pytest.raises(InputError, match="no such axis; SGLang has --max-running-requests"):
         read_axis("max_num_seqs=4")
-    assert read_axis("engine=0.32.0", engine_named("vllm")).name == "engine"  # a bare release is the launch's own
+    with pytest.raises(InputError, match="any flag of vLLM"):
+        read_axis("mamba_full_memory_ratio=4", engine_named("vllm"))
+
+
+def test_a_release_is_of_the_engine_that_has_it() -> None:
+    """A bare one too, whatever is launched; an engine alone is its assumed release, which is said."""
+    assert list(read_axis("engine=0.32.0,0.5.21", engine_named("vllm"))) == ["0.32.0", "0.5.21"]
+    assert list(read_axis("engine=sglang,vllm")) == [
+        f"{name}-{engine_named(name).load(engine_named(name).assumed).base_release}" for name in ("sglang", "vllm")
+    ]
+    found = rows(vllm(), "engine=0.33.0,0.5.23")
+    assert [row["cache_bytes"] for row in found] == [
+        row["cache_bytes"] for row in rows(given({"tp_size": 4}, gpu="h200"), "engine=vllm-0.33.0,sglang-0.5.23")
+    ]
+    with pytest.raises(InputError, match=r"vLLM 0\.29\.0 does not know this model"):
+        read_axis("engine=0.29.0", engine_named("vllm"))
 
 
 def test_a_value_without_a_twin_is_a_refused_row() -> None:

@@ -7,9 +7,10 @@ from itertools import chain
 from math import prod
 
 from glm_kvplan.answers.sweep.spans import Span, read_list, read_numbers
-from glm_kvplan.engines.engine import Engine, Release, assumed_engine, find_release, told_engine
-from glm_kvplan.engines.flag import Flag, read_value
+from glm_kvplan.engines.engine import NAMES, Engine, Release, assumed_engine, engine_named, find_release, told_engine
+from glm_kvplan.engines.flag import Flag, option_of, read_value
 from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, sweeping
+from glm_kvplan.engines.twins import twin_in
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.model.checkpoints import find_checkpoint
@@ -73,7 +74,8 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
         raise InputError(f"{place}: a JSON value cannot be an axis; sweep the single flags")
     else:
         near = difflib.get_close_matches(name[:60], [*_OWN, *flags], 3, 0.6)
-        hint = f"; nearest: {', '.join(near)}" if near else ""
+        twin = twin_in(engine.name, option_of(name))
+        hint = f"; {engine.title} has {twin}" if twin else f"; nearest: {', '.join(near)}" if near else ""
         raise InputError(
             f"{place}: no such axis{hint} (any flag of {engine.title} that kvplan takes, or {', '.join(_OWN)})"
         )
@@ -106,7 +108,9 @@ def _read(word: str, place: str, name: str, kind: str, flag: Flag | None, engine
     elif flag is not None:
         read_value(flag, word, None, place)
     elif name == ENGINE:
-        release_named(word, engine)
+        release = release_named(word, engine)
+        if word == release.engine.name:  # the one that is assumed is said
+            return (f"{word}-{release.base_release}",)
     elif name == "gpu":
         find_gpu(word)
     else:
@@ -115,8 +119,14 @@ def _read(word: str, place: str, name: str, kind: str, flag: Flag | None, engine
 
 
 def release_named(word: str, engine: Engine) -> Release:
-    """The release that a value of the engine axis means; a bare one is of `engine`. Raises InputError."""
-    return find_release(word, None if told_engine(word) else engine)
+    """The release that a value of the engine axis means; what names no engine's release is `engine`'s to read.
+
+    Raises InputError.
+    """
+    if told_engine(word) is not None:
+        return find_release(word)
+    owner = next((each for each in map(engine_named, NAMES) if word in each.releases()), engine)
+    return find_release(word, owner)
 
 
 def flag_value(flag: Flag | None, value: object) -> object:
