@@ -262,6 +262,7 @@ class Asked(dict[str, str]):
 MISSED: set[str] = set()
 KINDS: dict[str, tuple[dict[str, Any], str, int, MemoryGiven, HostGiven]] = {
     "fits": ({"tp_size": 8}, "8k", 8, MemoryGiven(), UNKNOWN_HOST),
+    "one": ({"tp_size": 8}, "0.5:8k,0.5:64k", 1, MemoryGiven(), UNKNOWN_HOST),
     "layout": ({"tp_size": 4}, "512k", 64, MemoryGiven(), UNKNOWN_HOST),
     "dies": ({"tp_size": 4, "mem_fraction_static": 0.97}, "128k", 4, MemoryGiven(176.25, 130.0), UNKNOWN_HOST),
     "over": ({"tp_size": 4, "mem_fraction_static": 0.999}, "8k", 4, MemoryGiven(176.25, 130.0), UNKNOWN_HOST),

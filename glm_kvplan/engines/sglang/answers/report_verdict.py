@@ -21,6 +21,8 @@ def gpus(answer: ReportAnswer) -> str:
 def wanted(answer: ReportAnswer) -> Said:
     demand = answer.demand
     template = "Wanted: {requests} requests at once, contexts of {contexts}."
+    if demand.concurrency == 1:
+        template = "Wanted: one request at a time, contexts of {contexts}."
     if demand.checkpoints:
         template = "Wanted: {requests} requests at once, contexts of {contexts}, {checkpoints} checkpoints each."
     return say(
@@ -54,6 +56,8 @@ def verdict(answer: ReportAnswer) -> Verdict:
         return Verdict(say("No: the host's memory does not hold the HiCache pools."), "bad", remarks)
     tight = bound or start.headroom.verdict == "tight" or answer.span[0] < asked
     template = "Yes: {wanted} requests, contexts of {contexts}, fit at once on {gpus}."
+    if asked == 1:
+        template = "Yes: one request at a time, contexts of {contexts}, fits on {gpus}."
     if bound:
         template = "At most: {wanted} requests, contexts of {contexts}, fit at once on {gpus}, as far as is known."
     return Verdict(say(template, **given), "careful" if tight else "good", remarks)
