@@ -83,6 +83,8 @@ class EngineProfile(NamedTuple):
     dflash_with_attention_dp: bool
     # --enable-pd-role-switch runs with attention DP and plain data parallelism.
     role_switch_with_data_parallel: bool
+    # The --disaggregation-decode-host-receive-threshold at which a decode server receives nothing into host memory.
+    host_receive_off_at: int
     # HiCache's buffer_only mode turns write_back into write_through; refused otherwise.
     hicache_buffer_write_back: bool
     # Start-up checks (resolve/start_checks, by name) that the release does not make, separated by blanks.

@@ -152,3 +152,49 @@ def test_a_request_leaves_one_token_of_the_pool_and_what_decode_reserves() -> No
     reserving = resolved("h200", tp_size=8, disaggregation_mode="decode")
     assert longest_context(reserving, sizes) == 1000 - max(reserving.decode_reserve, 1)
     assert longest_context(resolved("h200", tp_size=8, context_length=500), sizes) == 500
+
+
+@pytest.mark.parametrize(
+    ("release", "groups", "flags", "largest"),
+    [
+        ("0.5.21", 1, {}, 4096),
+        ("0.5.21", 1, {"cuda_graph_max_bs_prefill": 1024}, 1024),
+        ("0.5.23", 8, {}, 1024),
+        ("0.5.23", 8, {"cuda_graph_max_bs_prefill": 2048}, 2048),
+        ("0.5.23", 8, {"cuda_graph_bs_prefill": [256, 2048]}, 1024),
+    ],
+)
+def test_the_largest_prefill_graph_of_the_user_s_choice_stays(
+    release: str, groups: int, flags: dict[str, object], largest: int
+) -> None:
+    """arg_groups/cuda_graph_hook.py:430-455 at 0.5.21 widens, arg_groups/parallel_hook.py:333-367 at 0.5.23 clamps to
+    the chunk of a group (8192 / 8): neither a size that was given. Given batches are no largest size.
+    """
+    flags = {"tp_size": 8, "cuda_graph_backend_prefill": "breakable", "chunked_prefill_size": 8192, **flags}
+    if groups > 1:
+        flags |= {"dp_size": groups, "enable_dp_attention": True}
+    assert resolved("h200", release, **flags).prefill_graph_max_bs == largest
+
+
+PAGED = {
+    "flashmla": (True, False, True),
+    "trtllm_mla": (True, False, True),
+    "cutedsl_mla": (True, True, True),
+    "trtllm_mha": (True, True, True),
+}
+
+
+@pytest.mark.parametrize("kernel", PAGED)
+@pytest.mark.parametrize(
+    ("position", "flag"),
+    [(0, "attention_backend"), (1, "prefill_attention_backend"), (2, "decode_attention_backend")],
+)
+def test_kernels_that_change_the_page(kernel: str, position: int, flag: str) -> None:
+    """arg_groups/overrides.py:1144-1200 at 0.5.23: which flags each kernel's own page is asked of."""
+    refused = "attention kernels with a page of their own"
+    try:
+        resolved("b200", "0.5.23", tp_size=4, **{flag: kernel})
+        said = ""
+    except RefusedError as error:
+        said = str(error)
+    assert (refused in said) == PAGED[kernel][position], said

@@ -180,6 +180,7 @@ class Arguments:
     # what one rule leaves for a later one
     prefill_graph_chosen: bool  # the user chose the prefill graph, one way or another
     prefill_graph_max_bs_chosen: bool
+    prefill_graph_bs_chosen: bool
     undivided_chunk_size: int
     reserved_mib: float
 
@@ -196,7 +197,7 @@ class Arguments:
 
 DEFAULTS: dict[str, Any] = {
     **{flag.name: flag.default for flag in TABLE if flag.role in ("flag", "ours", "decided")},
-    **{"prefill_graph_chosen": False, "prefill_graph_max_bs_chosen": False},
+    **dict.fromkeys(("prefill_graph_chosen", "prefill_graph_max_bs_chosen", "prefill_graph_bs_chosen"), False),
     **{"undivided_chunk_size": 0, "reserved_mib": 0.0},
 }
 _ACCEPTED = {flag.name: flag for flag in (*TABLE, *START_FLAGS) if flag.role in ("flag", "ours", "checked")}

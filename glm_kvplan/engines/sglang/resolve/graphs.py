@@ -43,7 +43,8 @@ def graph_backends(a: Arguments, site: Site) -> None:
     a.because["decode_graph"] = _GIVEN if "backend" in decode else _DECODE
     a.decode_graph_max_bs = _largest(decode) or 0
     a.prefill_graph_max_bs = prefill.get("max_bs")
-    a.prefill_graph_max_bs_chosen = "max_bs" in prefill or "bs" in prefill
+    a.prefill_graph_max_bs_chosen = "max_bs" in prefill
+    a.prefill_graph_bs_chosen = "bs" in prefill
     a.prefill_graph_chosen = "backend" in prefill
     if a.prefill_graph_chosen:
         a.prefill_graph, why = prefill["backend"], _GIVEN

@@ -93,7 +93,7 @@ def _prefill_batch(a: Arguments, site: Site) -> None:
 def breakable_prefill_batch(a: Arguments, site: Site) -> None:
     """Releases that leave the prefill graph off by default widen a chosen one, after the memory is reserved."""
     size = site.profile.breakable_prefill_size
-    if size and a.prefill_graph == "breakable" and not a.prefill_graph_max_bs_chosen:
+    if size and a.prefill_graph == "breakable" and not (a.prefill_graph_max_bs_chosen or a.prefill_graph_bs_chosen):
         a.prefill_graph_max_bs = size
         a.because["prefill_graph_max_bs"] = _CHUNK_GRAPH
 

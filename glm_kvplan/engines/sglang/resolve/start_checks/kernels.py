@@ -2,7 +2,7 @@
 
 from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
 
-_PAGES = "arg_groups/overrides.py:1104-1175, mem_cache/memory_pool.py:5371-5373 at 0.5.23"
+_PAGES = "arg_groups/overrides.py:1144-1200, mem_cache/memory_pool.py:5371-5373 at 0.5.23"
 # Kernels that set their own page, by the position (base, prefill, decode) in which they do, and kernels of any.
 _PAGED = {
     "flashmla": (0, 2),

@@ -239,6 +239,16 @@ CHECKS = (
         "arg_groups/pd_disaggregation_hook.py:65 at 0.5.23",
     ),
     Check(
+        "host_receive",
+        lambda a: (
+            a.disaggregation_decode_host_receive_threshold != 1  # the default of the releases that are off there
+            and a.disaggregation_decode_host_receive_threshold != a.site.profile.host_receive_off_at
+        ),
+        "--disaggregation-decode-host-receive-threshold {a.disaggregation_decode_host_receive_threshold:g} takes "
+        "host_pool retraction, which does not support models with KDA state",
+        "arg_groups/pd_disaggregation_hook.py:68-79, mem_cache/registry.py:156-158 at 0.5.23",
+    ),
+    Check(
         "int8_checkpoint_caches",
         lambda a: bool(a.enable_int8_mamba_checkpoint) and bool(a.radix_cache_backend is not None or a.enable_lmcache),
         "--enable-int8-mamba-checkpoint takes the engine's own prefix cache only",

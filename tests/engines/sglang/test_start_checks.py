@@ -1,0 +1,39 @@
+"""Start-up checks at their edges: launches of which the engine's own resolution says whether they start.
+
+Each line of tests/data/start_checks.jsonl is a launch on eight H200 (`--tp-size 8` and what is written) and what
+`prepare_server_args`, the resolution and `check_server_args` of 0.5.23 did with it: nothing, or which function refused.
+"""
+
+import json
+from functools import cache
+
+import pytest
+from paths import DATA
+
+from glm_kvplan.engines.planner import given
+from glm_kvplan.engines.sglang.launch_command import read_launch_command
+from glm_kvplan.errors import KvplanError
+
+
+@cache
+def launches() -> dict[str, str | None]:
+    lines = (DATA / "start_checks.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["words"]: row["refused"] for row in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_a_launch_starts_where_the_engine_starts_it(part: int) -> None:
+    for words, refused in list(launches().items())[part::8]:
+        command = read_launch_command(["--tp-size", "8", *words.split()], "0.5.23")
+        assert not command.unknown, words
+        try:
+            given(launch=command, engine="0.5.23", gpu="h200").plan()
+            ours = False
+        except KvplanError:
+            ours = True
+        assert ours == (refused is not None), f"{words}: {refused or 'the engine starts it'}"
+
+
+def test_the_launches_are_all_there() -> None:
+    assert len(launches()) > 200
+    assert 100 < sum(refused is not None for refused in launches().values()) < len(launches()) - 70
