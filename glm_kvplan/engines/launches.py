@@ -1,7 +1,7 @@
 """One launch out of a command or a text, read by the engine that it starts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,10 +51,9 @@ class LaunchCommand:
 class OneLaunch(NamedTuple):
     """The launch that is planned, as its engine reads it, and what stood around it."""
 
-    command: Command
+    command: LaunchCommand
     release: Release
     container: Container | None
-    notes: tuple[str, ...]  # of the text, beside the command's own
 
 
 def launches_of(launch: Launchable) -> Found:
@@ -104,12 +103,13 @@ def read_one(
     first = commands[0]
     if any(_asks(other) != _asks(first) for other in commands[1:]) or any(one.deciding for one in chosen[1:]):
         raise _several(found, chosen)
-    return OneLaunch(first, under, chosen[0].container, (*found.notes, *_environments(chosen, commands)))
+    notes = (*found.notes, *_environments(chosen, commands))
+    return OneLaunch(replace(first, warnings=(*notes, *first.warnings)), under, chosen[0].container)
 
 
-def _read(launch: Launch, release: Release, within: Path | None) -> Command:
+def _read(launch: Launch, release: Release, within: Path | None) -> LaunchCommand:
     try:
-        command: Command = release.engine.read(launch, release, within)
+        command: LaunchCommand = release.engine.read(launch, release, within)
     except InputError as error:
         raise InputError(f"{launch.within}: {error}") if launch.within else error from None
     return command

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.words import Word, defined, printable
-from glm_kvplan.reading.secret_words import Concealed, quoted, without_userinfo
+from glm_kvplan.reading.secret_words import like, quoted, without_userinfo
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
@@ -94,8 +94,7 @@ def read_options(words: Sequence[Word], table: OptionTable) -> Options:
         if attached is not None:
             if values and option:
                 _stray(values[0], option)
-            text = Concealed(attached) if isinstance(word.text, Concealed) else attached
-            values = [word._replace(text=text)]
+            values = [word._replace(text=like(attached, word.text))]
         if not option:
             _unknown(options, word, table)
             continue

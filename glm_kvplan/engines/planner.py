@@ -9,7 +9,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch import Container, Found
 from glm_kvplan.launch.words import printable
 from glm_kvplan.memory.gpu import Gpu, find_gpu
-from glm_kvplan.model.loader import Model, load_model
+from glm_kvplan.model.loader import Model, existing_path, load_model
 from glm_kvplan.reading.secret_words import without_userinfo
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ def given(
     if isinstance(launch, str | Sequence):
         one = read_launch(launch, engine, container)
         command, release, around = one.command, one.release, one.container
-        notes.extend(one.notes)
     else:
         command = launch
         release = find_release(engine) if engine is None or isinstance(engine, str) else engine
@@ -100,20 +99,25 @@ def given(
     if isinstance(model, Model):
         loaded = model
     elif model is None and served is not None:
+        from glm_kvplan.launch.model_name import refuse_other_model
         from glm_kvplan.model.served import load_served_model
 
+        if existing_path(served) is None:  # else its own config.json says what it is
+            refuse_other_model(served)
         loaded = load_served_model(served, revision=revision or served_revision)
     else:
         loaded = load_model(model, revision=revision)
-    if gpu is None and around is not None and around.gpu:
-        gpu = _card_of(around, notes)
+    if gpu is None and around is not None:
+        gpu = card_of(around, notes)
     card = gpu if isinstance(gpu, Gpu) else find_gpu(ASSUMED_GPU if gpu is None else gpu)
     notes = [*loaded.warnings, *notes]
     return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked, around)
 
 
-def _card_of(container: Container, notes: list[str]) -> Gpu | None:
-    """The card that a container's node has, as its cluster calls it; None where that is no card known here."""
+def card_of(container: Container, notes: list[str]) -> Gpu | None:
+    """The card that a container's node has, as its cluster calls it; None where none is named, or known here."""
+    if not container.gpu:
+        return None
     name = container.gpu.removesuffix("-SHARED")
     try:
         card = find_gpu(name)

@@ -9,7 +9,7 @@ from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.bash.values import mark_of, text_of
 from glm_kvplan.launch.launch import Container, Found, Launch, Server
 from glm_kvplan.launch.server_commands import launches_of_words
-from glm_kvplan.launch.words import Mark, Piece, Word
+from glm_kvplan.launch.words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
 
@@ -171,6 +171,8 @@ def container_launches(
     """
     if not words:
         return Found(())
+    secrets = secret_values((name, word.text) for name, word in environment.items())
+    words = [concealed(word, secrets) for word in words]
     own = next((server for server in servers if server.starts_in(container.image)), None)
     told = own or (flags_of(words, servers) if words[0].text.startswith("--") else None)
     try:

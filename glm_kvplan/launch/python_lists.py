@@ -9,7 +9,7 @@ from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.bash.values import Scalar, mark_of, plain, text_of
 from glm_kvplan.launch.launch import Found, Launch, Server
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
-from glm_kvplan.launch.words import Mark, Piece, Word
+from glm_kvplan.launch.words import Mark, Piece, Word, concealed, secret_values
 
 _LARGEST = 1 << 20  # characters of a program
 _LOOKS = re.compile(r"(?m)^(?:import |from \w[\w.]* import )|[\[(]\s*(?:sys\.executable|['\"])")
@@ -38,7 +38,9 @@ def read_program(program: ast.Module, servers: Sequence[Server], around: Surroun
         raise InputError("the program is nested too deeply") from None
     launches: list[Launch] = []
     notes: list[str] = []
-    for words in reader.commands():
+    secrets = secret_values((name, text_of(value)) for name, value in (reader.values | reader.environment).items())
+    for listed in reader.commands():
+        words = [concealed(word, secrets) for word in listed]
         if not any(server.named_in(word.text) for server in servers for word in words):
             continue
         environment = {key: _word(value, 0) for key, value in reader.environment.items()}

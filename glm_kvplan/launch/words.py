@@ -1,11 +1,14 @@
 """A word of a command, where it stood, and what is not known of it; what a message may quote of foreign text."""
 
 import re
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import Concealed, key_like
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_SHORTEST_SECRET = 5
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*])")
 
 
@@ -66,6 +69,21 @@ class Word(NamedTuple):
     def undefined(self) -> str:
         """What could not be substituted, "" if all was."""
         return "" if self.mark is None else self.mark.name
+
+
+def concealed(word: Word, secrets: Collection[str]) -> Word:
+    """The word, never to be quoted where the value of a key-like variable stands in it."""
+    found = [secret for secret in secrets if secret in word.text]
+    if not found:
+        return word
+    if word.text.startswith("-") and any(secret in word.text.partition("=")[0] for secret in found):
+        return word._replace(text="--...")  # an option's name is shown where it is not known
+    return word._replace(text=Concealed(word.text))
+
+
+def secret_values(pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """The values of key-like variables that are long enough to be secrets."""
+    return {value for name, value in pairs if len(value) >= _SHORTEST_SECRET and key_like(name)}
 
 
 def defined(word: Word, what: str) -> str:

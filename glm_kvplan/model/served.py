@@ -8,7 +8,10 @@ from glm_kvplan.model.json_file import shown_path
 from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_REVISION, Model, existing_path, load_model
 
 _THIS = "glm53flash"
-_OTHERS = re.compile("llama|qwen|deepseek|mistral|mixtral|gemma|kimi|minimax|gptoss|nemotron|glm(?:[0-46-9]|5[0-24-9])")
+# Another model's name with its number; a folder that is called after a family alone may hold anything.
+_OTHERS = re.compile(
+    r"(?:llama|qwen|deepseek|mistral|mixtral|gemma|kimi|minimax|gptoss|nemotron)[a-z]?\d|glm(?:[0-46-9]|5[0-24-9])"
+)
 
 
 def load_served_model(model_path: str, *, revision: str | None = None) -> Model:

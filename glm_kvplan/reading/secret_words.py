@@ -21,6 +21,11 @@ class Concealed(str):
         return HIDDEN
 
 
+def like(text: str, original: str) -> str:
+    """`text`, a part of `original`: concealed if that is."""
+    return Concealed(text) if isinstance(original, Concealed) else text
+
+
 def key_like(name: str) -> bool:
     """Whether a flag, a variable or a key of this name holds a secret: `--api-key`, `HF_TOKEN`, `db.password`."""
     return re.search(_KEY_LIKE, name) is not None

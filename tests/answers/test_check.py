@@ -311,3 +311,26 @@ def test_a_finding_says_where(tmp_path: Path) -> None:
         check(tmp_path, B200 + "expect:\n  headroom: fits\n  max_running_requests: 50\n"), "max_running_requests"
     )
     assert finding.line == 6
+
+
+def test_set_gives_what_the_launch_leaves_open(tmp_path: Path) -> None:
+    (tmp_path / "serve.sh").write_text("KV=auto\nsglang serve zai-org/GLM-5.3-Flash --tp $TP --kv-cache-dtype $KV\n")
+    file = "gpu: H200\nlaunch_file: serve.sh\n"
+    assert "--set TP=VALUE" in (check(tmp_path, file).error or "")
+    checked = check(tmp_path, file + "set: {TP: 8, KV: fp8_e4m3}\n")
+    assert checked.error is None and checked.plan.deployment.tp_size == 8
+    assert any("--set KV changes nothing" in finding.why for finding in checked.found)
+    assert "names no such variable" in (check(tmp_path, file + "set: {TP: 8, TPP: 1}\n").error or "")
+
+
+def test_the_card_and_the_limits_of_a_manifest_count(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: glm}\n"
+        "spec:\n  nodeSelector: {nvidia.com/gpu.product: NVIDIA-B200}\n"
+        "  containers:\n  - {name: a, command: [sglang, serve, zai-org/GLM-5.3-Flash, --tp, '4'],"
+        " resources: {limits: {nvidia.com/gpu: 8}}}\n"
+    )
+    checked = check(tmp_path, "launch_file: pod.yaml\n")
+    assert checked.plan.gpu.name == "B200" and not checked.plan.gpu_assumed
+    assert any("asks for 8 GPUs; the layout has 4" in finding.why for finding in checked.found)
+    assert check(tmp_path, "gpu: H200\nlaunch_file: pod.yaml\n").plan.gpu.name == "H200"

@@ -4,9 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import parse_flags, read_launch_command
 from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.launch.model_name import refuse_other_model
+from glm_kvplan.model.loader import BUNDLED
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,6 @@ from glm_kvplan.errors import InputError, KvplanError
         ("sglang serve x --pp 2", "ambiguous; .*--pp-size"),
         ("sglang serve x --config a.yaml --config b.yaml", "--config is given twice"),
         ("sglang serve x --tp 2\nsglang serve x --tp 4", r"2 launches of the engine found \(line 1, line 2\)"),
-        ("sglang serve Qwen/Qwen3-235B-A22B", "another model"),
         (f"sglang serve x {'--tp 2 ' * 3000}", "more than 5000"),
         ("sglang serve x\0", "NUL"),
     ],
@@ -80,11 +82,12 @@ def test_bad_words() -> None:
     "model",
     [
         *("zai-org/GLM-5.3-Flash", "/models/glm-5.3-flash-nvfp4", "someone/GLM5.3-Flash-W4A16", "./checkpoint", "/m"),
-        *("llama-team/GLM-5.3-Flash-BF16", "/data/qwen/checkpoints/run7", "glm53_flash"),
+        *("llama-team/GLM-5.3-Flash-BF16", "/data/qwen/checkpoints/run7", "glm53_flash", "/data/llama-tuning"),
         "/root/.cache/huggingface/hub/models--zai-org--GLM-5.3-Flash/snapshots/0123abcd",
     ],
 )
 def test_models_that_pass(model: str) -> None:
+    refuse_other_model(model)
     assert read_launch_command(["sglang", "serve", model]).model == model
 
 
@@ -102,8 +105,9 @@ def test_models_that_pass(model: str) -> None:
     ],
 )
 def test_models_that_are_others(model: str) -> None:
-    with pytest.raises(InputError, match="another model"):
-        read_launch_command(["sglang", "serve", model])
+    with pytest.raises(InputError, match=r"another model; .*: if it is one, give its config\.json with --model"):
+        plan(launch=["sglang", "serve", model, "--tp", "8"])
+    assert plan(launch=["sglang", "serve", model, "--tp", "8"], model=str(BUNDLED)).geometry  # it outranks
 
 
 def test_messages_stay_one_printable_line() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from paths import DATA
 
-from glm_kvplan.engines.planner import read_launch
+from glm_kvplan.engines.planner import plan, read_launch
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.given_values import GivenValues
@@ -37,6 +37,9 @@ def test_a_launch_file_is_read_as_by_hand(path: Path, monkeypatch: pytest.Monkey
     assert dict(one.command.flags) == expected["flags"]
     assert dict(one.command.environment) == expected.get("environment", {})
     assert one.command.model == expected["model"]
+    if "not_planned" in expected:
+        with pytest.raises(InputError, match=expected["not_planned"]):
+            plan(launch=one.command)
     around = one.container
     for key in ("gpu", "gpus"):
         if key in expected:

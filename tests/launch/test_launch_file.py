@@ -120,7 +120,6 @@ def test_yaml_spellings(tmp_path: Path) -> None:
         ("enable-dp-attention: true", "0.5.22", "on the command line only"),
         ("mm-enable-dp-encoder: true", "0.5.23", "on the command line only"),
         ("kv-cache-dtype: fp9", "0.5.21", "fp8_e4m3"),
-        ("model-path: Qwen/Qwen3-8B", "0.5.21", "another model"),
     ],
 )
 def test_bad_yaml(tmp_path: Path, yaml: str, release: str, message: str) -> None:
@@ -129,6 +128,13 @@ def test_bad_yaml(tmp_path: Path, yaml: str, release: str, message: str) -> None
     with pytest.raises(InputError, match=message) as caught:
         read_launch_command(["python", "-m", "sglang.launch_server", "--config", str(path)], release)
     assert "\n" not in str(caught.value)
+
+
+def test_a_model_named_in_the_yaml_is_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "server.yaml"
+    path.write_text("model-path: Qwen/Qwen3-8B\n", encoding="utf-8")
+    with pytest.raises(InputError, match="another model"):
+        plan(launch=["sglang", "serve", "--config", str(path)])
 
 
 def test_the_engine_takes_yaml_names_only() -> None:

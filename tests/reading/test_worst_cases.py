@@ -81,12 +81,27 @@ def test_data_in_linear_time(reader: Callable[[str], object], made: Callable[[in
 
 SHELL = [
     *("A=(", "[[ ", "case a in ", "$(( ", "${A:-", "$(", "`", "f() {\n", "if a; then\n", "cat <<A <<B\n", '"$(', "(("),
-    *("a\\\n", "a && ", "a |", "x; ", "x & ", "x >f ", "A=1\n", "A+=x\n", "A+=(x)\n", "A[1]=x\n", "A=$A$A\n", "<(x) "),
+    *(
+        "a\\\n",
+        "a && ",
+        "a |",
+        "x; ",
+        "x & ",
+        "x >f ",
+        "A=1\n",
+        "A+=x\n",
+        "KEY+=x\n",
+        "KEY=long$X\nx $KEY\n",
+        "A+=(x)\n",
+        "A[1]=x\n",
+        "A=$A$A\n",
+        "<(x) ",
+    ),
     *("export A=1\n", "unset A\n", "set -- a b\n", "eval 'A=1'\n", "read A <<< 'x y'\n", "let A=A+1\n", "$'\\x41'"),
     *("f() { x; }; f\n", "for i in a b; do x; done\n", "while x; do y; done\n", "cat <<E\nx\nE\n", "$A", "$((1+1))"),
     *("[ $X ] && A=1\n", "[ $X ] && A+=' x'\n", "[ $X ] && A+=(x)\n", "if $X; then\nA=1\nfi\n", "A=${A%x*}x\n"),
     *("f() { [ $X ] && return; A=1; }; f\n", "if [ $X ]; then A=1; else A=2; fi\n", "$(x)", "{a,b}", "@("),
-    "case $X in a) A=1;; *) A=2;; esac\n",
+    *("case $X in a) A=1;; *) A=2;; esac\n", "KEY+=x\n", "KEY=long$X\nx $KEY\n"),
 ]
 
 

@@ -10,6 +10,7 @@ from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.findings import Finding, findings, held, refused, unused_notes
 from glm_kvplan.answers.check.positions import PlacedError
 from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.reading.secret_words import without_userinfo
 
 # What a folder is searched for, at any depth; folders whose names start with a dot are left out.
 IN_FOLDERS = (".kvplan.yaml", ".kvplan.yml", ".kvplan.toml")
@@ -54,7 +55,7 @@ def check_files(
         try:
             files = files_of(path)
         except InputError as error:
-            found.append(Checked(path=path, error=_without_path(error, path)))
+            found.append(Checked(path=without_userinfo(path), error=_without_path(error, path)))
             continue
         for name in files:
             if name not in seen:
@@ -85,7 +86,8 @@ def check_file(path: str, *, engine: str | None = None, gpu: str | None = None, 
 
     The --config file of its launch must lie in the deployment file's folder, or in `root`.
     """
-    shown = "stdin" if path == STDIN else path
+    name = "stdin" if path == STDIN else path
+    shown = without_userinfo(name)
     file: DeploymentFile | None = None
     plan: Any = None  # the engine's own
     try:
@@ -101,7 +103,7 @@ def check_file(path: str, *, engine: str | None = None, gpu: str | None = None, 
             return Checked(path=shown, file=file, plan=plan, found=(refused(file, error),))
         found = findings(file, made, told)
     except InputError as error:
-        message, line = _without_path(error, shown), getattr(error, "line", 1)
+        message, line = _without_path(error, name), getattr(error, "line", 1)
         return Checked(path=shown, file=file, plan=plan, error=message, line=line)
     remarks = made.command.warnings if made.command is not None else ()
     notes = [note for note in plan.notes if note not in remarks]
@@ -111,7 +113,8 @@ def check_file(path: str, *, engine: str | None = None, gpu: str | None = None, 
 
 
 def _without_path(error: InputError, path: str) -> str:
-    return error.message if isinstance(error, PlacedError) else str(error).removeprefix(f"{path}: ")
+    message = error.message if isinstance(error, PlacedError) else str(error).removeprefix(f"{path}: ")
+    return without_userinfo(message)
 
 
 def exit_code(checked: Sequence[Checked], strict: bool = False) -> int:

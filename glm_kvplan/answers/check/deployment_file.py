@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.answers.check.complaints import complaint
 from glm_kvplan.answers.check.file_text import looks_like_toml, parse_toml, parse_yaml
-from glm_kvplan.answers.check.named_files import launches_of_file
+from glm_kvplan.answers.check.named_files import launches_of_file, launches_of_text
 from glm_kvplan.answers.check.positions import PlacedError, line_of
 from glm_kvplan.engines.engine import Engine, assumed_engine, engine_named, told_engine
 from glm_kvplan.engines.launches import launched_engine
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.given_values import GivenValues
 from glm_kvplan.reading.guarded_file import read_stdin, read_text
 from glm_kvplan.reading.yaml_text import KeyPath
 
@@ -48,6 +49,11 @@ class DeploymentFile:
     def environment(self) -> dict[str, str]:
         """The switches that are given."""
         return {name: str(value) for name, value in self.content.environment.model_dump(exclude_unset=True).items()}
+
+    @property
+    def given(self) -> GivenValues:
+        """What is said of the launch's variables."""
+        return _given(self.content.set)
 
     @property
     def tolerate(self) -> dict[str, str]:
@@ -118,11 +124,16 @@ def _engine_of(data: Mapping[str, Any], folder: Path, root: Path) -> Engine:
     with suppress(InputError):
         if isinstance(launch_file, str):
             container = data.get("container")
-            found = launches_of_file(folder, root, launch_file)
+            found = launches_of_file(folder, root, launch_file, _given(data.get("set")))
             told = launched_engine(found, container if isinstance(container, str) else None)
         elif isinstance(launch, str):
-            told = launched_engine(launch)
+            told = launched_engine(launches_of_text(launch, _given(data.get("set"))))
     return assumed_engine() if told is None else engine_named(told)
+
+
+def _given(values: object) -> GivenValues:
+    """What `set` says of the launch's variables."""
+    return GivenValues({str(key): str(value) for key, value in values.items()} if isinstance(values, dict) else {})
 
 
 def _check(file: DeploymentFile) -> None:

@@ -24,6 +24,7 @@ Absent = SkipJsonSchema[None]  # a key that is left out; one without a value is 
 Gib = Annotated[float, Field(gt=0, le=1 << 20)]
 Requests = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
+VariableName = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*|[0-9]{1,3})$")]
 Script = Annotated[str, Field(min_length=1, max_length=1 << 20)]
 
 _COUNT = r"^\d{1,15}(\.\d{1,6})?[kKmM]?$"
@@ -173,10 +174,13 @@ class Deployment(Part):
     environment: Environment = Field(default_factory=Environment, description="environment switches of the engine")
     launch: Script | Absent = Field(default=None, description="the launch command, as typed")
     launch_file: Text | Absent = Field(
-        default=None, description="a launch script or a Kubernetes manifest beside this file"
+        default=None, description="the file of a launch beside this file: a script, a manifest, a Compose file, ..."
     )
     container: Text | Absent = Field(
-        default=None, description="which container of the manifest, where several launch the engine"
+        default=None, description="which server of the launch file, where it holds several: a container's name"
+    )
+    set: dict[VariableName, Annotated[str, Field(max_length=4096)] | int | float] = Field(
+        default_factory=dict, description="values of variables that the launch leaves open"
     )
     memory: Memory = Field(default_factory=lambda: Memory(), description="what is known of the memory")
     expect: Expect = Field(default_factory=lambda: Expect(), description="what must come out")

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile
-from glm_kvplan.answers.check.named_files import HOW, launches_of_file, local_file, named_file
+from glm_kvplan.answers.check.named_files import HOW, launches_of_file, launches_of_text, local_file, named_file
 from glm_kvplan.engines.engine import Command, Release, find_release
-from glm_kvplan.engines.planner import plan, read_launch
+from glm_kvplan.engines.planner import card_of, plan, read_launch
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch import Container
 from glm_kvplan.launch.model_name import refuse_other_model
@@ -44,7 +44,7 @@ def plan_of(
             served=None if content.model is None else _model(file, content.model, root),
             model=_unread(command, root) if content.model is None else None,
             revision=content.revision,
-            gpu=gpu or content.gpu,
+            gpu=gpu or content.gpu or (None if container is None else card_of(container, [])),
             engine=release,
             environment=file.environment,
         )
@@ -111,14 +111,14 @@ def _launch(file: DeploymentFile, release: Release, root: Path) -> tuple[Command
     content = file.content
     if content.launch is not None:
         try:
-            return read_launch(content.launch, release, within=root).command, None
+            return read_launch(launches_of_text(content.launch, file.given), release, within=root).command, None
         except InputError as error:
             raise file.error(f"launch: {error}", "launch") from None
     name = content.launch_file
     if name is None:
         return None, None
     try:
-        one = read_launch(launches_of_file(file.folder, root, name), release, content.container, root)
+        one = read_launch(launches_of_file(file.folder, root, name, file.given), release, content.container, root)
     except InputError as error:
         named = str(error).startswith("launch_file ")
         raise file.error(f"{'' if named else f'{name}: '}{error}", "launch_file") from None

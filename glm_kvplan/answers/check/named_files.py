@@ -3,10 +3,13 @@
 Somebody else may have written the deployment file; nobody else decides what is opened here.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.forms import launches_in
 from glm_kvplan.launch.launch import Found
 from glm_kvplan.launch.launch_file import read_launch_file
 from glm_kvplan.model.loader import existing_path
@@ -34,7 +37,12 @@ def local_file(folder: Path, name: str) -> Path | None:
     return beside if existing_path(str(beside)) is not None else existing_path(name)
 
 
-def launches_of_file(folder: Path, root: Path, name: str) -> Found:
-    """The launches of a script or manifest. Raises InputError."""
+def launches_of_file(folder: Path, root: Path, name: str, given: Mapping[str, str]) -> Found:
+    """The launches of a launch's own file; `given` are values of its variables. Raises InputError."""
     shown = f"launch_file {name}"
-    return read_launch_file(named_file(folder, root, name, shown), SERVERS, name=shown)
+    return read_launch_file(named_file(folder, root, name, shown), SERVERS, given, shown)
+
+
+def launches_of_text(text: str, given: Mapping[str, str]) -> Found:
+    """The launches of a text that stands in the file itself. Raises InputError."""
+    return launches_in(text, SERVERS, Surroundings(given=given))

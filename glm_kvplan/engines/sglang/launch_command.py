@@ -11,7 +11,6 @@ from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.option_lists import memory_table, option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.launch.launch import Launch
-from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.words import Word, defined
 
 
@@ -37,7 +36,7 @@ def command_of(
 ) -> LaunchCommand:
     """One launch read, its own --config file included: the command line wins over it.
 
-    Raises InputError for another model, a variable that is not defined in the text where its value matters, a wrong,
+    Raises InputError for a variable that is not defined in the text where its value matters, a wrong,
     missing or superfluous value, and a file that cannot be read (or lies outside `within`).
     """
     table = option_table(release)
@@ -53,8 +52,6 @@ def command_of(
         warnings.append("the engine reads no file for this spelling of --config; write --config FILE with a blank")
     options = with_settings(options, launch, CONFIG, table, within)
     model = _value(options, "--model-path") or model
-    if model is not None:
-        refuse_other_model(model)
     environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     return LaunchCommand(
         flags=options.flags,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from glm_kvplan.engines.vllm.flag_values import read_nested
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.words import Word
+from glm_kvplan.reading.secret_words import like
 
 _LEVEL = "--optimization-level"
 
@@ -30,7 +31,7 @@ def plain_words(words: Sequence[Word]) -> list[Word]:
         if not name.startswith("-") or "." not in name or _is_number(name):
             kept.append(word)
             continue
-        value = word._replace(text=text)
+        value = word._replace(text=like(text, word.text))
         if not equals:
             if at >= len(dashed):
                 raise InputError(f"{word.place}: {name} needs a value; none follows it")
@@ -58,7 +59,7 @@ def _dashed(words: Sequence[Word]) -> list[Word]:
         if text.startswith("--"):
             name, equals, value = text.partition("=")
             head, dot, keys = name.partition(".")
-            found.append(word._replace(text=head.replace("_", "-") + dot + keys + equals + value))
+            found.append(word._replace(text=like(head.replace("_", "-") + dot + keys + equals + value, text)))
         elif text.startswith("-O") and text != "-O":
             level = text[3:] if text[2] == "=" else text[2:]
             found += [word._replace(text=_LEVEL), word._replace(text=level)]

@@ -11,7 +11,6 @@ from glm_kvplan.engines.vllm.environment import ENVIRONMENT
 from glm_kvplan.engines.vllm.flexible_words import plain_words
 from glm_kvplan.engines.vllm.option_lists import option_table
 from glm_kvplan.launch.launch import Launch
-from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.launch.words import Word, defined
 
 
@@ -28,7 +27,7 @@ def command_of(launch: Launch, release: str, within: Path | None = None, notes: 
     """One launch read, its own YAML --config file included: the command line wins over it.
 
     Only the exact word --config with a blank after it names a file (utils/argparse_utils.py at 0.33.0). Raises
-    InputError for another model, a variable that is not defined in the text where its value matters, a wrong, missing
+    InputError for a variable that is not defined in the text where its value matters, a wrong, missing
     or superfluous value, and a file that cannot be read (or lies outside `within`).
     """
     table = option_table(release)
@@ -46,7 +45,6 @@ def command_of(launch: Launch, release: str, within: Path | None = None, notes: 
         warnings.append(f"{named.place}: --model is ignored beside the model itself")
     if model is not None:
         defined(model, "the model")
-        refuse_other_model(model.text)
     environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     revision = options.other.get("--revision")
     return LaunchCommand(

@@ -19,11 +19,10 @@ def assigned(shell: "Interpreter", found: Assignment) -> None:
         shell.assign(found.name, _list(shell, found))
         return
     value = shell.expander.scalar(found.value.parts, found.value.line)  # first: it may assign the variable itself
-    before = shell.get(found.name)
     if found.index is not None:
-        shell.assign(found.name, _with_element(shell, before, found, value))
+        shell.assign(found.name, _with_element(shell, shell.get(found.name), found, value))
     elif found.append:
-        shell.assign(found.name, appended(before, value, found.name))
+        shell.assign(found.name, appended(shell.get(found.name), value, found.name))
     else:
         shell.assign(found.name, value)
 

@@ -47,7 +47,8 @@ from glm_kvplan.launch.bash.values import (
     text_of,
     weight,
 )
-from glm_kvplan.launch.words import Mark, Piece, Word
+from glm_kvplan.launch.words import Mark, Piece, Word, concealed, secret_values
+from glm_kvplan.reading.secret_words import key_like
 
 _LARGEST = 1 << 25  # characters that expansion may make: a text can double a variable line after line
 _MOST_COMMANDS = 20_000
@@ -94,6 +95,7 @@ class Interpreter:
         self.around, self.on_command = around, on_command
         self.scope = Scope()
         self.scope.begin(around.environment, around.arguments)
+        self.scope.secrets |= secret_values((name, around.given[name]) for name in around.given if key_like(name))
         self.expander = Expander(self)
         self.notes: list[str] = []
         self.deciding: list[Mark] = []  # the open branches
@@ -132,7 +134,7 @@ class Interpreter:
         return self.around.place or f"line {line or self.base_line}"
 
     def word(self, value: Scalar, line: int) -> Word:
-        return Word(text_of(value), self.place(line), mark_of(value))
+        return concealed(Word(text_of(value), self.place(line), mark_of(value)), self.scope.secrets)
 
     def environment(self) -> dict[str, Word]:
         """What a command started now sees of the script's variables."""

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from glm_kvplan.launch.bash.syntax import Statement
-from glm_kvplan.launch.bash.values import Array, Scalar, Value, joined
-from glm_kvplan.launch.words import Mark
+from glm_kvplan.launch.bash.values import Array, Scalar, Value, joined, text_of
+from glm_kvplan.launch.words import Mark, secret_values
+from glm_kvplan.reading.secret_words import key_like
 
 ARGUMENTS = "@"  # not a variable's name: the script's or function's arguments
 _FOLDER = "cd/"
+_MOST_PIECES = 64  # of a secret; what a loop puts together is none
 
 
 class Scope:
@@ -18,6 +20,7 @@ class Scope:
         self.functions: dict[str, Statement | None] = {}  # None: another one in each branch
         self.exported: dict[str, bool] = {}
         self.everything = False  # set -a
+        self.secrets: set[str] = set()  # values that key-like variables have had
 
     def get(self, name: str) -> Value:
         for layer in reversed(self.layers):
@@ -27,6 +30,8 @@ class Scope:
 
     def set(self, name: str, value: Value) -> None:
         self.layers[-1][name] = value
+        if isinstance(value, tuple) and key_like(name) and len(value) < _MOST_PIECES:
+            self.secrets |= secret_values([(name, text_of(value))])
         if self.everything and name.isidentifier():
             self.exported[name] = True
 
@@ -71,5 +76,6 @@ class Scope:
 
     def begin(self, environment: Mapping[str, Scalar], arguments: Sequence[Scalar]) -> None:
         self.layers[0].update(environment)
+        self.secrets |= secret_values((name, text_of(value)) for name, value in environment.items())
         self.exported.update(dict.fromkeys(environment, True))
         self.layers[0][ARGUMENTS] = Array(tuple(arguments))

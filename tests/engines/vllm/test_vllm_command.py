@@ -138,7 +138,6 @@ def test_bad_yaml(tmp_path: Path, name: str, text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("vllm serve Qwen/Qwen3-8B", "is another model"),
         ("vllm serve M --tp-size 4", "--tp-size is a flag of another engine; here it is --tensor-parallel-size"),
         ("vllm serve M --mem-fraction-static 0.8", "here it is --gpu-memory-utilization"),
         ("vllm serve M --max-model-len 1.5K", "25.6k or 128K"),
@@ -186,6 +185,11 @@ def test_unknown_flags_are_said_and_left_out() -> None:
     assert (
         "unknown to engine 0.33.0, left out: --enable-magic, --kv-cache-dtipe (is it --kv-cache-dtype?)" in found.notes
     )
+
+
+def test_another_model_is_refused_by_its_name() -> None:
+    with pytest.raises(InputError, match="is another model"):
+        kv.plan(launch="vllm serve Qwen/Qwen3-8B")
 
 
 def test_sglang_names_its_twins_too() -> None:

@@ -1,0 +1,1 @@
+sglang serve /data/llama-tuning --tp 8
