@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import NamedTuple
 
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int32": 4, "int64": 8, "uint64": 8}
+DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int8": 1, "int32": 4, "int64": 8, "uint64": 8}
 
 
 class TensorSpec(NamedTuple):

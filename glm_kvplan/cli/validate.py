@@ -1,21 +1,18 @@
 """`kvplan validate`: allocate the pools and confirm the byte counts."""
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from glm_kvplan.allocate.validation import Make, Validation
-from glm_kvplan.allocate.validation import validate as run
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
-from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
+from glm_kvplan.engines.engine import answering
+from glm_kvplan.engines.tensors_shown import Allocating
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_size
 
@@ -49,7 +46,10 @@ def validate(
     engine_classes: Annotated[
         str | None,
         typer.Option(
-            "--with", help="sglang: build the engine's own pools.", metavar="PACKAGE", rich_help_panel=_ALLOCATION
+            "--with",
+            help="The engine's package: let it build what is compared.",
+            metavar="PACKAGE",
+            rich_help_panel=_ALLOCATION,
         ),
     ] = None,
     report: Annotated[
@@ -70,51 +70,22 @@ def validate(
     plan = plan_of(ctx)
     if report is not None and (report.is_dir() or not report.parent.is_dir()):
         raise InputError(f"--report {report}: not a file in a directory that exists")
-    pools = pools_of(plan, read_workload(plan, context, concurrency), pp_rank)
-    found = _run(pools, device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
-    from glm_kvplan.answers.validate_answer import answer_validate
-    from glm_kvplan.answers.validate_page import validate_page, validate_record
+    workload = read_workload(plan, context, concurrency)
+    made = answering(plan, "validate")
+    how = Allocating(device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
+    from glm_kvplan.show.progress import bytes_bar
 
-    answer = answer_validate(pools, found)
+    try:
+        with bytes_bar("allocating") as (begin, advance):
+            answer = made.answer(plan, workload, pp_rank, how._replace(begin=begin, progress=advance))
+    except KeyboardInterrupt:
+        print("kvplan: interrupted; everything was freed", file=sys.stderr)
+        raise
     if report is not None:
         from glm_kvplan.show.markdown import markdown
         from glm_kvplan.show.whole_file import destination
 
         with destination(str(report), option="--report") as file:
-            file.write(markdown(validate_record(answer)))
-    print_answer("validate", answer, lambda: validate_page(answer), json)
-    return 0 if found.ok else 1
-
-
-def _run(
-    pools: RankPools, device: str, keep_free: int, scale: bool, touch: bool, package: str | None
-) -> Validation[PoolSizes]:
-    make: Make[PoolSizes] | None = None
-    built_by = "torch"
-    if package is not None:
-        if package != "sglang":
-            raise InputError(f"--with {package!r} is not known; use sglang")
-        from glm_kvplan.engines.sglang.own_pools import EnginePools, check_release
-
-        built_by = f"sglang {check_release(pools.rank.profile)}"
-        make = partial(EnginePools, pools.rank)
-    from glm_kvplan.show.progress import bytes_bar
-
-    try:
-        with bytes_bar("allocating") as (begin, advance):
-            return run(
-                pools.build,
-                pools.sizes,
-                shrink=lambda sizes, factor: sizes.scaled(factor, pools.plan.deployment.page_size),
-                device=device,
-                keep_free=keep_free,
-                scale=scale,
-                touch=touch,
-                begin=begin,
-                progress=advance,
-                make=make,
-                built_by=built_by,
-            )
-    except KeyboardInterrupt:
-        print("kvplan: interrupted; everything was freed", file=sys.stderr)
-        raise
+            file.write(markdown(made.page(answer, record=True)))
+    print_answer("validate", answer, lambda: made.page(answer), json)
+    return 0 if answer.ok else 1

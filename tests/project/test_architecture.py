@@ -98,7 +98,7 @@ def test_every_part_is_drawn() -> None:
 # deployment file, what weights are asked for, a key of a draft model's config.json.
 OWN_WORDS = {"context_length", "max_running_requests", "page_size", "block_size"}
 # Where modules of the old house still name an engine, its release or a flag of it. Rows only go.
-STILL_NAMING = (*("answers/check/calibrating_boot", "answers/validate", "cli/engines", "cli/validate"),)
+STILL_NAMING = ("answers/check/calibrating_boot", "cli/engines")
 
 
 def engine_words() -> set[str]:

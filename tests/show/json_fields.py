@@ -30,7 +30,6 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.answers.check.check_answer import CheckAnswer
     from glm_kvplan.answers.diff.diff_answer import DiffAnswer
     from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer
-    from glm_kvplan.answers.validate_answer import ValidateAnswer
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.changes import Change
     from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
@@ -44,15 +43,19 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.sglang.answers.map_shown import MapShown
     from glm_kvplan.engines.sglang.answers.model_answer import ModelAnswer
     from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown
-    from glm_kvplan.engines.sglang.answers.pools_answer import PoolsAnswer, TensorShown
+    from glm_kvplan.engines.sglang.answers.pools_answer import PoolsAnswer
     from glm_kvplan.engines.sglang.answers.reconcile_answer import ReconcileAnswer
     from glm_kvplan.engines.sglang.answers.release_comparison import EngineComparison
     from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
+    from glm_kvplan.engines.sglang.answers.validate_answer import ValidateAnswer
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
     from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
+    from glm_kvplan.engines.tensors_shown import TensorShown
     from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer as VllmEstimateAnswer
+    from glm_kvplan.engines.vllm.answers.pools_answer import PoolsAnswer as VllmPoolsAnswer
     from glm_kvplan.engines.vllm.answers.reconcile_answer import ReconcileAnswer as VllmReconcileAnswer
     from glm_kvplan.engines.vllm.answers.solve_answer import SolveAnswer as VllmSolveAnswer
+    from glm_kvplan.engines.vllm.answers.validate_answer import ValidateAnswer as VllmValidateAnswer
     from glm_kvplan.memory.budget import MemoryBudget
     from glm_kvplan.memory.gpu_list import GpusAnswer
 
@@ -74,7 +77,9 @@ def sections() -> dict[str, Any]:
         "advise --gpus": FleetAnswer,
         "a layout": FleetShown,
         "pools": PoolsAnswer,
+        "pools of vLLM": VllmPoolsAnswer,
         "validate": ValidateAnswer,
+        "validate of vLLM": VllmValidateAnswer,
         "resolve": ResolveAnswer,
         "model": ModelAnswer,
         "engines": EnginesAnswer,

@@ -27,6 +27,8 @@ COMMANDS = {
     "advise": "advise --gpu h200 --tp-size 8 --kv-cache-dtype fp8_e4m3 --concurrency 150",
     "validate": "validate --device meta --tp-size 4",
     "pools": "pools --tp-size 4",
+    "pools of vLLM": "pools --engine vllm --tensor-parallel-size 4",
+    "validate of vLLM": "validate --device meta --engine vllm --tensor-parallel-size 4",
     "resolve": "resolve",
     "model": "model",
     "engines-diff": "engines 0.5.21 0.5.22",
@@ -103,7 +105,7 @@ def fields(value: Any) -> set[str]:
 def test_every_field_is_named(name: str) -> None:
     text = TEXT.partition("\n## ")[0] + section("Common head") + section(SECTIONS.get(name, name))
     text += "".join(map(section, ("Values that several answers have", "host", "decode_overrun")))
-    text += section("pools") if name == "validate" else ""
+    text += section("pools") if name.startswith("validate") else ""
     named = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"`([^`]+)`", text))))
     answer = answers()[name]
     assert sorted(fields(answer if name != "host" else answer["host"]) - named) == []

@@ -80,7 +80,7 @@ def blocks_of(rank: Rank) -> Blocks:
     content = layers * (rows + keys)
     tokens = Group("tokens", 2 * layers, content, content)
     if rank.profile.blocks_packed:
-        stride = lcm(_row_stride(rank), _index_stride(rank))
+        stride = lcm(row_stride(rank), index_stride(rank))
         states = _state_groups(rank, -(-rank.state_layers // (content // kda_state.page_bytes(rank))))
         used = layers * compress_tail.layer_bytes(rank)
         return Blocks(rank, stride * -(-content // stride), (*states, tokens, Group("tail", layers, used, used)))
@@ -96,7 +96,7 @@ def _state_groups(rank: Rank, groups: int) -> tuple[Group, ...]:
     return tuple(Group("states", count, count * page, count * state) for count in counts)
 
 
-def _row_stride(rank: Rank) -> int:
+def row_stride(rank: Rank) -> int:
     """Bytes that a packed block is a multiple of for its latent rows."""
     rows = find_backend(rank.deployment.mla_backend).stride_rows
     if rank.deployment.cache_dtype != "fp8_ds_mla":
@@ -105,7 +105,7 @@ def _row_stride(rank: Rank) -> int:
     return 1 if page == rank.deployment.block_size else page * rank.deployment.row_bytes
 
 
-def _index_stride(rank: Rank) -> int:
+def index_stride(rank: Rank) -> int:
     """Bytes that a packed block is a multiple of for its index keys."""
     tokens = gcd(INDEX_STRIDE_TOKENS, rank.deployment.block_size)
     if tokens == rank.deployment.block_size:

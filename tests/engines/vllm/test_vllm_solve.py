@@ -102,7 +102,7 @@ def test_what_vllm_refuses_is_a_no(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_command_that_does_not_know_vllm_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("pools", "advise"):
+    for command in ("advise", "report"):
         code, out, err = run(capsys, command, *SERVE)
         assert (code, out) == (2, "")
         assert f"kvplan {command} does not know vLLM yet" in err

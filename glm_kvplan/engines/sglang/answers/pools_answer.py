@@ -8,25 +8,10 @@ from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
+from glm_kvplan.engines.tensors_shown import TensorShown, show_tensor
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.said import Text, say
-from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.workload import Workload
-
-
-class TensorShown(NamedTuple):
-    """`count` equal tensors of one name; `bytes` of all of them."""
-
-    name: str
-    pool: str
-    component: str
-    count: int  # type: ignore[assignment]  # not tuple.count
-    dtype: str
-    shape: tuple[int, ...]
-    nbytes: int
-    place: str
-    charged: bool
-    source: str
 
 
 class PoolsAnswer(NamedTuple):
@@ -63,21 +48,6 @@ def answer_pools(plan: Plan, workload: Workload, pp_rank: int | None = None) -> 
         difference=tuple(DifferenceShown(part.name, part.nbytes, part.reason) for part in found.parts),
         unexplained_bytes=found.rest,
         warnings=(fewer_requests(pools),) if pools.sizes != pools.asked else (),
-    )
-
-
-def show_tensor(spec: TensorSpec) -> TensorShown:
-    return TensorShown(
-        spec.name,
-        spec.pool,
-        spec.component,
-        spec.count,
-        spec.dtype,
-        spec.shape,
-        spec.nbytes,
-        spec.place,
-        spec.charged,
-        spec.source,
     )
 
 

@@ -1,19 +1,19 @@
 """The page of `kvplan pools`: every tensor of one rank, and what of it the engine's budget pays for."""
 
 from collections.abc import Iterator
-from itertools import groupby
 
 from glm_kvplan.engines.sglang.answers.estimate_page import layer_span
-from glm_kvplan.engines.sglang.answers.pools_answer import PoolsAnswer, TensorShown
+from glm_kvplan.engines.sglang.answers.pools_answer import PoolsAnswer
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.tensor_tables import listed_tensors
 from glm_kvplan.show.format import count, decimal
-from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table, heading
+from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, Text, say
 
 
 def pools_page(answer: PoolsAnswer) -> Page:
     sections = (
-        Section("tensors", (_tensor_table(answer.tensors),), say("Tensors"), quiet=True),
+        Section("tensors", (listed_tensors(answer.tensors),), say("Tensors"), quiet=True),
         Section("budget", (_difference_table(answer),), say("Device memory of one rank"), quiet=True),
     )
     head = answer.head
@@ -37,49 +37,6 @@ def sizes_said(sizes: PoolSizes) -> Said:
         count(sizes.running_requests, "running request"),
     )
     return say("{parts}", parts=parts)
-
-
-def tensor_label(name: str, place: str) -> str:
-    """A tensor's name, with its place where that is not the device."""
-    return name if place == "device" else f"{name} ({place})"
-
-
-def shape_said(shape: tuple[int, ...]) -> str:
-    """`131136x1x576`."""
-    return "x".join(map(str, shape))
-
-
-def _tensor_table(tensors: tuple[TensorShown, ...]) -> Table:
-    columns = (
-        Column(say("tensor"), "code"),
-        Column("n", "count"),
-        Column(say("shape")),
-        Column(say("dtype")),
-        Column(say("bytes"), "bytes"),
-        Column(say("budget")),
-    )
-    ordered = sorted(tensors, key=lambda tensor: _first(tensors, tensor.component))
-    found: list[Row] = []
-    for component, group in groupby(ordered, key=lambda tensor: tensor.component):
-        found.append(heading(component))
-        found += [
-            Row(
-                (
-                    f" {tensor_label(tensor.name, tensor.place)}",
-                    tensor.count,
-                    shape_said(tensor.shape),
-                    tensor.dtype,
-                    tensor.nbytes,
-                    say("pays") if tensor.charged else "-",
-                )
-            )
-            for tensor in group
-        ]
-    return Table(columns, tuple(found))
-
-
-def _first(tensors: tuple[TensorShown, ...], component: str) -> int:
-    return next(number for number, tensor in enumerate(tensors) if tensor.component == component)
 
 
 def _difference_table(answer: PoolsAnswer) -> Table:

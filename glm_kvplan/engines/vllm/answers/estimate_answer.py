@@ -6,7 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
-from glm_kvplan.engines.vllm.memory_before import available
+from glm_kvplan.engines.vllm.needed_blocks import given_blocks
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.request_cost import FixedCost, RequestCost, fixed_cost, request_cost, token_bytes
 from glm_kvplan.engines.vllm.starting import memory_of
@@ -88,7 +88,7 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
     """What `workload` costs under `plan`. Nothing of a host is planned: `given` says nothing."""
     blocks = plan.blocks
     cost = workload_cost(blocks, workload)
-    fixed = _given_blocks(plan)
+    fixed = given_blocks(plan)
     warnings = tuple(_shortfalls(plan, cost, fixed))
     return EstimateAnswer(
         head=head_of(plan),
@@ -139,16 +139,6 @@ def _request(cost: RequestCost) -> RequestShown:
         cost.used_bytes,
         cost.unused_share,
     )
-
-
-def _given_blocks(plan: Plan) -> int | None:
-    """The blocks that flags fix."""
-    deployment = plan.deployment
-    if deployment.num_gpu_blocks_override is not None:
-        return deployment.num_gpu_blocks_override
-    if deployment.kv_cache_memory_bytes is not None:
-        return max(plan.blocks.count(available(plan.rank, plan.gpu).nbytes), 0)
-    return None
 
 
 def _beside_weights(plan: Plan, cost: WorkloadCost) -> Iterator[Text]:

@@ -1,27 +1,23 @@
 """One rank's pools allocated for real beside what was predicted: the answer of `kvplan validate`."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
-from glm_kvplan.allocate.allocation import Taken
 from glm_kvplan.allocate.device import Device
 from glm_kvplan.allocate.measure import Measure
-from glm_kvplan.allocate.validation import Validation, environment
+from glm_kvplan.allocate.validation import Make, Validation, environment, validate
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
-from glm_kvplan.engines.sglang.answers.pools_answer import TensorShown, fewer_requests, show_tensor
+from glm_kvplan.engines.sglang.answers.pools_answer import fewer_requests
 from glm_kvplan.engines.sglang.answers.pools_page import sizes_said
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools
+from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
+from glm_kvplan.engines.tensors_shown import Allocating, TensorFound, show_tensor
+from glm_kvplan.errors import InputError
 from glm_kvplan.show.said import Text, say
-
-
-class TensorFound(NamedTuple):
-    """A predicted tensor (`head`), what was found in its place (None: no such tensor), and whether they are equal."""
-
-    head: TensorShown
-    taken: Taken | None
-    equal: bool
+from glm_kvplan.workload import Workload
 
 
 class ValidateAnswer(NamedTuple):
@@ -50,8 +46,42 @@ class ValidateAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
 
-def answer_validate(pools: RankPools, found: Validation[PoolSizes]) -> ValidateAnswer:
-    """The verdict, every tensor beside its prediction, and the three measures."""
+def answer_validate(plan: Plan, workload: Workload, pp_rank: int | None, how: Allocating) -> ValidateAnswer:
+    """Allocate the pools of one rank: the verdict, every tensor beside its prediction, and the three measures.
+
+    Raises what `pools_of` and `allocate.validation.validate` raise.
+    """
+    pools = pools_of(plan, workload, pp_rank)
+    return show_validation(pools, _validation(pools, how))
+
+
+def _validation(pools: RankPools, how: Allocating) -> Validation[PoolSizes]:
+    make: Make[PoolSizes] | None = None
+    built_by = "torch"
+    if how.package is not None:
+        if how.package != "sglang":
+            raise InputError(f"--with {how.package!r} is not known; use sglang")
+        from glm_kvplan.engines.sglang.own_pools import EnginePools, check_release
+
+        built_by = f"sglang {check_release(pools.rank.profile)}"
+        make = partial(EnginePools, pools.rank)
+    return validate(
+        pools.build,
+        pools.sizes,
+        shrink=lambda sizes, factor: sizes.scaled(factor, pools.plan.deployment.page_size),
+        device=how.device,
+        keep_free=how.keep_free,
+        scale=how.scale,
+        touch=how.touch,
+        begin=how.begin,
+        progress=how.progress,
+        make=make,
+        built_by=built_by,
+    )
+
+
+def show_validation(pools: RankPools, found: Validation[PoolSizes]) -> ValidateAnswer:
+    """What one validation found."""
     warnings: list[Text] = [fewer_requests(pools)] if pools.sizes != pools.asked else []
     if found.scale != 1:
         warnings.append(

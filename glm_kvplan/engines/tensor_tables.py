@@ -1,61 +1,82 @@
-"""The pages of `kvplan validate`: predicted beside taken on the terminal, and the record a team can file."""
+"""Tables of tensors, whatever the engine: what is allocated, predicted beside taken, the measures, and the verdict."""
 
 from collections.abc import Iterator
+from itertools import groupby
+from typing import Protocol
 
-from glm_kvplan.answers.validate_answer import TensorFound, ValidateAnswer
-from glm_kvplan.engines.sglang.answers.pools_page import rank_lines, shape_said, sizes_said, tensor_label
+from glm_kvplan.allocate.device import Device
+from glm_kvplan.allocate.measure import Measure
+from glm_kvplan.engines.tensors_shown import TensorFound, TensorShown
 from glm_kvplan.show.format import decimal, whole
-from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Cell, Column, Line, Row, Table, heading
 from glm_kvplan.show.said import Said, say
 
 
-def validate_page(answer: ValidateAnswer) -> Page:
-    """Every tensor, the three measures, and the verdict."""
-    head = answer.head
-    lead = [*rank_lines(head.layout, answer.pp_size, answer.pp_rank, answer.layers, answer.sizes)]
-    lead.append(
-        Line(say("device: {device}; tensors built by {built_by}", device=_device(answer), built_by=answer.built_by))
-    )
-    sections = (
-        Section("tensors", (_tensor_table(answer), *_differences(answer)), say("Tensors"), quiet=True),
-        Section("measures", (_measure_table(answer), verdict_line(answer)), say("Measures"), quiet=True),
-    )
-    return Page(head.title, tuple(lead), sections, answer.warnings, head.notes)
+class Validated(Protocol):
+    """What every engine's answer of `kvplan validate` has."""
+
+    @property
+    def tensors(self) -> tuple[TensorFound, ...]: ...
+    @property
+    def unexpected(self) -> tuple[str, ...]: ...
+    @property
+    def predicted_bytes(self) -> int: ...
+    @property
+    def taken_bytes(self) -> int: ...
+    @property
+    def measures(self) -> tuple[Measure, ...]: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def free_bytes(self) -> int | None: ...
 
 
-def validate_record(answer: ValidateAnswer) -> Page:
-    """Machine, versions, inputs, every tensor with its shape, the three measures and the verdict."""
-    lead = (
-        verdict_line(answer),
-        Line(answer.head.title),
-        *rank_lines(answer.head.layout, 0, 0, answer.layers, answer.sizes),
-        Line(say("pipeline rank {rank}, layers {first}-{last}", rank=answer.pp_rank, first=answer.layers.start,
-                 last=answer.layers.stop - 1)),
-        Line(say("device: {device}, {size} B kept free", device=_device(answer), size=whole(answer.keep_free_bytes))),
-        Line(
-            say(
-                "tensors built by {built_by}, {touched}, {seconds} s",
-                built_by=answer.built_by,
-                touched=say("zero-filled" if answer.touched else "not touched"),
-                seconds=f"{answer.seconds:.2f}",
+def tensor_label(name: str, place: str) -> str:
+    """A tensor's name, with its place where that is not the device."""
+    return name if place == "device" else f"{name} ({place})"
+
+
+def shape_said(shape: tuple[int, ...]) -> str:
+    """`131136x1x576`."""
+    return "x".join(map(str, shape))
+
+
+def listed_tensors(tensors: tuple[TensorShown, ...]) -> Table:
+    columns = (
+        Column(say("tensor"), "code"),
+        Column("n", "count"),
+        Column(say("shape")),
+        Column(say("dtype")),
+        Column(say("bytes"), "bytes"),
+        Column(say("budget")),
+    )
+    ordered = sorted(tensors, key=lambda tensor: _first(tensors, tensor.component))
+    found: list[Row] = []
+    for component, group in groupby(ordered, key=lambda tensor: tensor.component):
+        found.append(heading(component))
+        found += [
+            Row(
+                (
+                    f" {tensor_label(tensor.name, tensor.place)}",
+                    tensor.count,
+                    shape_said(tensor.shape),
+                    tensor.dtype,
+                    tensor.nbytes,
+                    say("pays") if tensor.charged else "-",
+                )
             )
-        ),
-        Line(say("sizes taken: {sizes}", sizes=sizes_said(answer.allocated_sizes))),
-    )  # fmt: skip
-    versions = Table(
-        (Column(say("what")), Column("")), tuple(Row(pair) for pair in answer.environment.items()), head=False
-    )
-    flags = "\n".join(f"{name} = {value}" for name, value in answer.flags.items()) or "(none)"
-    sections = (
-        Section("environment", (versions,), say("Machine and versions")),
-        Section("flags", (Code(flags),), say("Flags")),
-        Section("tensors", (_tensor_table(answer, shapes=True), *_differences(answer)), say("Tensors")),
-        Section("measures", (_measure_table(answer),), say("Measures")),
-    )
-    return Page("kvplan validate", lead, sections, answer.warnings, answer.head.notes)
+            for tensor in group
+        ]
+    return Table(columns, tuple(found))
 
 
-def verdict_line(answer: ValidateAnswer) -> Line:
+def _first(tensors: tuple[TensorShown, ...], component: str) -> int:
+    return next(number for number, tensor in enumerate(tensors) if tensor.component == component)
+
+
+def verdict_line(answer: Validated) -> Line:
     """The verdict in one line; it rests on the tensors' own bytes alone."""
     if answer.ok:
         count = sum(row.head.count for row in answer.tensors)
@@ -65,7 +86,7 @@ def verdict_line(answer: ValidateAnswer) -> Line:
     return Line(say("not equal: {wrong} of {all} predictions fail", wrong=wrong, all=len(answer.tensors)), "bad")
 
 
-def _tensor_table(answer: ValidateAnswer, *, shapes: bool = False) -> Table:
+def compared_tensors(answer: Validated, *, shapes: bool = False) -> Table:
     details = (Column("n", "count"), Column(say("dtype")), Column(say("shape"), "code")) if shapes else ()
     columns = (
         Column(say("tensor"), "code"),
@@ -90,7 +111,7 @@ def _tensor_cells(row: TensorFound, shapes: bool) -> Iterator[Cell]:
     yield Cell(say("equal"), "good") if row.equal else Cell(say("differs"), "bad")
 
 
-def _differences(answer: ValidateAnswer) -> Iterator[Line]:
+def differences(answer: Validated) -> Iterator[Line]:
     for row in answer.tensors:
         if not row.equal and row.taken is not None:
             tensor, taken = row.head, row.taken
@@ -111,7 +132,7 @@ def _differences(answer: ValidateAnswer) -> Iterator[Line]:
         yield Line(say("not predicted: {name}", name=name), "bad")
 
 
-def _measure_table(answer: ValidateAnswer) -> Table:
+def measure_table(answer: Validated) -> Table:
     columns = (
         Column(say("measure")),
         Column(say("bytes"), "bytes"),
@@ -127,7 +148,7 @@ def _measure_table(answer: ValidateAnswer) -> Table:
     return Table(columns, tuple(found))
 
 
-def _device(answer: ValidateAnswer) -> Said:
+def device_said(answer: Validated) -> Said:
     template = "{name} ({description})"
     if answer.free_bytes is not None:
         template += ", {free} free before"
