@@ -235,6 +235,9 @@ class Given:
         )
 
 
+_SAID = {"fleet": "advise --gpus"}  # what is typed for an answer that is no command of its own
+
+
 class Answering(NamedTuple):
     """How an engine answers one command: the whole answer, and the page that shows it."""
 
@@ -246,7 +249,8 @@ def check_answers(engine: Engine, command: str) -> None:
     """Raise InputError for a command that this engine does not answer: the assumed one answers all."""
     forms = (f"{_answers(engine)}.{command}_{form}" for form in ("answer", "point"))
     if engine is not assumed_engine() and not any(map(find_spec, forms)):
-        raise InputError(f"kvplan {command} does not know {engine.title} yet; see docs/commands/{command}.md")
+        said = _SAID.get(command, command)
+        raise InputError(f"kvplan {said} does not know {engine.title} yet; see docs/commands/{said.split()[0]}.md")
 
 
 def _answers(engine: Engine) -> str:

@@ -51,6 +51,7 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
     from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
     from glm_kvplan.engines.tensors_shown import TensorShown
+    from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer as VllmAdviseAnswer
     from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer as VllmEstimateAnswer
     from glm_kvplan.engines.vllm.answers.pools_answer import PoolsAnswer as VllmPoolsAnswer
     from glm_kvplan.engines.vllm.answers.reconcile_answer import ReconcileAnswer as VllmReconcileAnswer
@@ -74,6 +75,7 @@ def sections() -> dict[str, Any]:
         "host": HostShown,
         "decode_overrun": OverrunShown,
         "advise": AdviseAnswer,
+        "advise of vLLM": VllmAdviseAnswer,
         "advise --gpus": FleetAnswer,
         "a layout": FleetShown,
         "pools": PoolsAnswer,

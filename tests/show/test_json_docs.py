@@ -27,6 +27,7 @@ COMMANDS = {
     "advise": "advise --gpu h200 --tp-size 8 --kv-cache-dtype fp8_e4m3 --concurrency 150",
     "validate": "validate --device meta --tp-size 4",
     "pools": "pools --tp-size 4",
+    "advise of vLLM": "advise --engine vllm --tensor-parallel-size 4 --available-gib 40 --concurrency 22",
     "pools of vLLM": "pools --engine vllm --tensor-parallel-size 4",
     "validate of vLLM": "validate --device meta --engine vllm --tensor-parallel-size 4",
     "resolve": "resolve",

@@ -54,8 +54,8 @@ def _file(one: Checked) -> FileChecked:
         error=None if one.error is None else ErrorShown(one.line, one.error),
         source=None if one.file is None else one.file.content.source,
         plan=None if one.plan is None else head_of(one.plan),
-        sizes=None if started is None else started.solution.sizes,
-        certainty=None if started is None else started.budget.certainty,
+        sizes=None if started is None else started.sizes,
+        certainty=None if started is None else started.certainty,
         findings=one.found,
         notes=one.notes,
     )

@@ -85,10 +85,10 @@ class Plan(Given):
         host_gib: float | None = None,
         pod_gib: float | None = None,
     ) -> Held:
-        """What is expected of it is not judged here yet. Raises InputError."""
-        raise InputError(
-            "kvplan check does not judge vLLM yet; kvplan diff compares it, kvplan solve shows what it holds"
-        )
+        """Start it and judge what is expected of it. Raises InputError, RefusedError."""
+        from glm_kvplan.engines.vllm.checks.holding import hold
+
+        return hold(self, given, expect, host_gib=host_gib, pod_gib=pod_gib)
 
     def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
         """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""

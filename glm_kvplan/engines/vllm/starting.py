@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from glm_kvplan.engines.vllm.memory_before import Available, available, total_gib
+from glm_kvplan.engines.vllm.needed_blocks import NumBlocks
 from glm_kvplan.engines.vllm.plan import Plan
-from glm_kvplan.engines.vllm.start import Start, start
+from glm_kvplan.engines.vllm.start import Failure, Start, start
 from glm_kvplan.engines.vllm.weight_placement import placement
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
@@ -24,6 +25,19 @@ class Begun:
     low: Start
     high: Start
     weights: WeightEstimate | None
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it does not start."""
+        return self.start.failure
+
+    @property
+    def sizes(self) -> NumBlocks:
+        return NumBlocks(self.start.count)
+
+    @property
+    def certainty(self) -> str:
+        return self.memory.certainty
 
     @property
     def certain(self) -> bool:

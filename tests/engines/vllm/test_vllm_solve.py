@@ -9,9 +9,10 @@ import glm_kvplan as kv
 from glm_kvplan.cli import main
 from glm_kvplan.cli.app import _command
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.engines.engine import engine_named
+from glm_kvplan.engines.engine import check_answers, engine_named
 from glm_kvplan.engines.vllm.answers.solve_answer import SolveAnswer, answer_solve
 from glm_kvplan.engines.vllm.answers.solve_page import solve_page
+from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.text import print_page
 
@@ -101,11 +102,9 @@ def test_what_vllm_refuses_is_a_no(capsys: pytest.CaptureFixture[str]) -> None:
     assert "pipeline" in err.strip().splitlines()[-1]
 
 
-def test_a_command_that_does_not_know_vllm_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("advise", "report"):
-        code, out, err = run(capsys, command, *SERVE)
-        assert (code, out) == (2, "")
-        assert f"kvplan {command} does not know vLLM yet" in err
+def test_a_command_that_does_not_know_vllm_says_so() -> None:
+    with pytest.raises(InputError, match="kvplan unheard does not know vLLM yet"):
+        check_answers(engine_named("vllm"), "unheard")
 
 
 def test_a_start_that_fails_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:

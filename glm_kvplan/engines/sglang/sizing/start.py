@@ -50,6 +50,15 @@ class Boot(NamedTuple):
         """The sizing of the stage with the least memory left; tokens and requests are the same on every stage."""
         return self.solutions[self.stage]
 
+    @property
+    def sizes(self) -> PoolSizes | None:
+        return self.solution.sizes
+
+    @property
+    def certainty(self) -> str:
+        """Of the memory that the sizes follow from."""
+        return self.budget.certainty
+
 
 def boot(
     plan: Plan, given: MemoryGiven, prompt_tokens: int | None = None, host_given: HostGiven = UNKNOWN_HOST

@@ -1,0 +1,176 @@
+"""Flags that serve a workload on vLLM, each proved by starting it anew: the answer of `kvplan advise`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.vllm.answers.plan_head import head_of
+from glm_kvplan.engines.vllm.answers.solve_answer import MemoryShown
+from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.served_requests import served
+from glm_kvplan.engines.vllm.starting import Begun, begin
+from glm_kvplan.engines.vllm.turns import Does, Turn, turns
+from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.show.said import Text, say
+from glm_kvplan.workload import Demand
+
+# Tried beside a second knob where no knob alone serves: those that change no number of the model first.
+_BESIDE: tuple[Mapping[str, object], ...] = (
+    {"gpu_memory_utilization": 0.97},
+    {"kda_prefill_backend": "triton"},
+    {"enable_prefix_caching": False},
+    {"kv_cache_dtype": "fp8"},
+)
+
+
+class DemandShown(NamedTuple):
+    """What is to be served at once; `lengths` is how many context lengths there are."""
+
+    concurrency: int
+    lengths: int
+    longest_context: int
+    mean_context: float
+    confidence: float
+
+
+class ServedNow(NamedTuple):
+    """Requests of the contexts at once in the whole deployment, what they may be, and what ends them."""
+
+    requests: int
+    low: int
+    high: int
+    limit: str
+
+
+class Option(NamedTuple):
+    """A change that serves: `text` as one would type it. `accuracy`: numbers of the model change with it.
+
+    `estimated`: its memory is, though the log's is known, because it loads another share of the weights.
+    """
+
+    flags: Mapping[str, object]
+    text: str
+    requests: int
+    longest_context: int
+    num_blocks: int
+    gpus: int
+    accuracy: bool
+    estimated: bool
+
+
+class AdviseAnswer(NamedTuple):
+    """`flags` are those to change, none where it serves as it is; then and where nothing does, `served` is of now."""
+
+    head: Head
+    demand: DemandShown
+    holds: bool
+    flags: Mapping[str, object]
+    text: str
+    memory: MemoryShown
+    now: ServedNow
+    served: ServedNow
+    options: tuple[Option, ...]
+    certainty: str
+    warnings: tuple[Text, ...]
+
+
+def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: str | None = None) -> AdviseAnswer:
+    """What serves `demand`: the deployment as it is, or the first change that does. Every change is started anew.
+
+    A bfloat16 state is advised where `state_dtype` asks for it. Raises InputError for memory that is unknown and for
+    checkpoints, RefusedError where less is free than vLLM takes.
+    """
+    if demand.checkpoints:
+        raise InputError("--checkpoints: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")
+    if state_dtype not in (None, "bfloat16", "float32"):
+        raise InputError(f"--try-state-dtype {state_dtype!r}: the KDA state is float32 or bfloat16")
+    begun = begin(plan, given)
+    contexts = demand.contexts
+
+    def does(then: Begun) -> bool:
+        return served(then.start, contexts).requests >= demand.concurrency
+
+    found: list[Turn] = [] if does(begun) else list(_changes(begun, given, does, demand, state_dtype))
+    options = tuple(_option(turn, demand) for turn in found)
+    best = found[0] if found else None
+    after = begun if best is None else best.begun
+    return AdviseAnswer(
+        head=head_of(plan),
+        demand=DemandShown(
+            demand.concurrency, len(contexts.lengths), contexts.longest, contexts.mean, contexts.confidence
+        ),
+        holds=does(after),
+        flags={} if best is None else best.flags,
+        text="" if best is None else best.text,
+        memory=MemoryShown(
+            begun.memory.how, begun.memory.nbytes, begun.memory.low, begun.memory.high, begun.memory.parts
+        ),
+        now=_served(begun, demand),
+        served=_served(after, demand),
+        options=options,
+        certainty=begun.memory.certainty,
+        warnings=tuple(_warnings(after, demand, best)),
+    )
+
+
+def _changes(begun: Begun, given: MemoryGiven, does: Does, demand: Demand, state: str | None) -> Iterator[Turn]:
+    """The changes that serve, those first that change no number of the model and need no more GPUs."""
+    requests = -(-demand.concurrency // begun.plan.deployment.data_parallel_size)
+
+    def asked(turn: Turn) -> bool:
+        return "mamba_ssm_cache_dtype" not in turn.flags or state == "bfloat16"
+
+    single = [turn for turn in turns(begun, given, does, requests) if asked(turn)]
+    near = [turn for turn in single if turn.begun.plan.gpus == begun.plan.gpus]
+    if not near:
+        near = list(_pairs(begun, given, does, requests, asked))
+    far = [turn for turn in single if turn.begun.plan.gpus != begun.plan.gpus]
+    yield from sorted(near, key=lambda turn: turn.accuracy)
+    yield from far
+
+
+def _pairs(
+    begun: Begun, given: MemoryGiven, does: Does, requests: int, asked: Callable[[Turn], bool]
+) -> Iterator[Turn]:
+    """Two knobs that serve together."""
+    for first in _BESIDE:
+        try:
+            base = begin(begun.plan.with_flags(**first), given, begun.plan)
+        except KvplanError:
+            continue
+        for turn in turns(base, given, does, requests):
+            if turn.begun.plan.gpus == begun.plan.gpus and asked(turn):
+                accuracy = turn.accuracy or "kv_cache_dtype" in first
+                yield turn._replace(flags={**first, **turn.flags}, accuracy=accuracy)
+                break
+
+
+def _option(turn: Turn, demand: Demand) -> Option:
+    start = turn.begun.start
+    return Option(
+        turn.flags,
+        turn.text,
+        served(start, demand.contexts).requests,
+        start.longest_context,
+        start.count,
+        turn.begun.plan.gpus,
+        turn.accuracy,
+        turn.estimated,
+    )
+
+
+def _served(begun: Begun, demand: Demand) -> ServedNow:
+    found = served(begun.start, demand.contexts)
+    low, high = (served(each, demand.contexts).requests for each in (begun.low, begun.high))
+    return ServedNow(found.requests, low, high, found.limit)
+
+
+def _warnings(after: Begun, demand: Demand, best: Turn | None) -> Iterator[Text]:
+    low, found = (served(each, demand.contexts).requests for each in (after.low, after.start))
+    if after.memory.certainty == "estimated" and low < demand.concurrency <= found:
+        yield say("at the low end of the memory's estimate it serves {requests}", requests=low)
+    if best is not None and best.accuracy:
+        yield say("this changes numbers of the model: accuracy is yours to judge")
+    if after.weights is not None:
+        yield from after.weights.notes

@@ -1,0 +1,1 @@
+"""vLLM's answer to `kvplan check`."""

@@ -1,0 +1,186 @@
+"""`kvplan advise` and `check` of vLLM: figures of public boots, and changes that hold when they are typed."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+import glm_kvplan as kv
+from glm_kvplan.answers.check.checking import check_file
+from glm_kvplan.cli import main
+from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.expectations import Expectations, Held
+from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, answer_advise
+from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.served_requests import served
+from glm_kvplan.engines.vllm.starting import begin
+from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
+
+MTP3 = {"method": "mtp", "num_speculative_tokens": 3}
+MEASURED = MemoryGiven(available_gib=45.07)
+SERVE = ("--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "4")
+
+
+def plan(release: str = "0.30.0", gpu: str = "h200", **flags: object) -> Plan:
+    found: Plan = kv.plan({"tensor_parallel_size": 4, **flags}, engine=f"vllm-{release}", gpu=gpu)
+    return found
+
+
+def boot(**expect: object) -> Held:
+    """The public boot of TP4 with MTP3 at 131,072 tokens: 3,311 blocks, 130 a request (doc id 58946482992)."""
+    made = plan(max_model_len=131072, speculative_config=MTP3)
+    return made.hold(MEASURED, Expectations(**expect))  # type: ignore[arg-type]
+
+
+def advise(made: Plan, lengths: str, requests: int, given: MemoryGiven = MEASURED, **more: object) -> AdviseAnswer:
+    return answer_advise(made, Demand(parse_contexts(lengths), requests), given, **more)  # type: ignore[arg-type]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    found = capsys.readouterr()
+    return int(left.value.code or 0), found.out, found.err
+
+
+def test_a_public_boot_is_judged() -> None:
+    held = boot(min_context=131072, min_concurrency=25, max_running_requests=100, min_total_tokens=1)
+    found = {each.name: each.found for each in held.judgements}
+    assert found == {
+        "boots": "starts",
+        "min_context": 131072,
+        "min_concurrency": 3310 // 130,
+        "min_total_tokens": 3310 * 1152,
+        "max_running_requests": 3310 // 17,
+    }
+    assert all(each.holds for each in held.judgements)
+    (short,) = [each for each in boot(min_context=131072, min_concurrency=26).judgements if not each.holds]
+    assert (short.name, short.limit) == ("min_concurrency", "blocks")
+    assert "3,311 blocks a GPU" in short.why and "130 a request of 131,072 tokens" in short.why
+
+
+@pytest.mark.parametrize(
+    "expect",
+    [
+        {"min_context": 131072, "min_concurrency": 30},
+        {"min_context": 200000},
+        {"max_running_requests": 220},
+        {"min_total_tokens": 5_000_000},
+    ],
+)
+def test_every_change_holds_when_it_is_typed(expect: dict[str, int]) -> None:
+    made = plan(max_model_len=131072, max_num_seqs=256, speculative_config=MTP3)
+    held = made.hold(MEASURED, Expectations(**expect))
+    (short,) = [each for each in held.judgements if not each.holds]
+    assert short.changes
+    for change in short.changes:
+        typed = {name: value for name, value in {**made.flags, **change.flags}.items() if value is not None}
+        again: Plan = kv.plan(typed, engine="vllm-0.30.0", gpu="h200")
+        given = MemoryGiven() if change.estimated else MEASURED
+        if "gpu_memory_utilization" in change.flags:
+            continue  # a log of that share prints another memory
+        names = [each.name for each in again.hold(given, Expectations(**expect)).judgements if not each.holds]
+        assert tuple(names) == change.then_short, change.text
+
+
+def test_a_start_that_fails_is_judged_with_what_helps() -> None:
+    made = plan("0.33.0", max_model_len=32768)
+    held = made.hold(MemoryGiven(available_gib=8.0), Expectations(min_context=32768))
+    boots, context = held.judgements
+    assert (boots.holds, boots.limit, context.found) == (False, "requests above blocks", "nothing")
+    assert any("--max-num-seqs" in change.text for change in boots.changes)
+
+
+def test_an_estimate_says_what_its_low_end_does() -> None:
+    made = plan(max_model_len=131072)
+    begun = begin(made, MemoryGiven())
+    middle = served(begun.start, parse_contexts("128k")).requests
+    held = made.hold(MemoryGiven(), Expectations(min_context=131072, min_concurrency=middle))
+    assert all(each.holds for each in held.judgements)
+    assert [remark.name for remark in held.remarks] == ["estimated_memory"]
+
+
+def test_what_is_not_planned_is_said() -> None:
+    with pytest.raises(InputError, match="host memory is not planned"):
+        boot(host_memory="fits")
+    with pytest.raises(InputError, match="--kv-cache-memory-bytes"):
+        plan(kv_cache_memory_bytes=6 << 30, max_num_seqs=8, max_model_len=32768).hold(
+            MemoryGiven(), Expectations(headroom=1.0)
+        )
+    assert boot(headroom="fits").judgements[-1].holds
+    short = boot(headroom=20.0).judgements[-1]
+    assert (short.name, short.holds) == ("headroom", False)
+
+
+def test_check_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "plan.kvplan.yaml"
+    document = {
+        "gpu": "H200",
+        "engine": "vllm-0.30.0",
+        "flags": {"tensor_parallel_size": 4, "max_model_len": 131072, "speculative_config": MTP3},
+        "memory": {"available_gib": 45.07},
+        "expect": {"min_context": 131072, "min_concurrency": 25},
+    }
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    assert check_file(str(path)).verdict == "holds"
+    for form in ("text", "json", "github", "junit", "sarif", "markdown"):
+        assert run(capsys, "check", str(path), "--format", form)[0] == 0
+    document["expect"] = {"min_context": 131072, "min_concurrency": 26}
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    code, out, _ = run(capsys, "check", str(path))
+    assert code == 1 and "26 requests" in out and "25 requests" in out
+
+
+def test_what_serves_as_it_is_needs_no_change() -> None:
+    found = advise(plan(max_model_len=131072, speculative_config=MTP3), "128k", 25)
+    assert (found.holds, found.flags, found.options) == (True, {}, ())
+    assert (found.now.requests, found.now.limit) == (25, "blocks")
+
+
+@pytest.mark.parametrize("release", ["0.30.0", "0.33.0"])
+@pytest.mark.parametrize(("lengths", "requests"), [("128k", 30), ("0.8:8k,0.2:128k", 90), ("8k", 190)])
+def test_every_option_serves_when_it_is_typed(release: str, lengths: str, requests: int) -> None:
+    made = plan(release, max_model_len=131072, speculative_config=MTP3)
+    found = advise(made, lengths, requests, MEASURED, state_dtype="bfloat16")
+    assert found.now.requests < requests and found.options
+    for option in found.options:
+        typed = {name: value for name, value in {**made.flags, **option.flags}.items() if value is not None}
+        again: Plan = kv.plan(typed, engine=f"vllm-{release}", gpu="h200")
+        begun = begin(again, MemoryGiven() if option.estimated else MEASURED, made)
+        assert served(begun.start, parse_contexts(lengths)).requests == option.requests >= requests, option.text
+        assert option.gpus == again.gpus
+    assert found.flags == found.options[0].flags and found.holds
+    assert [option.gpus for option in found.options] == sorted(option.gpus for option in found.options)
+
+
+def test_a_bfloat16_state_is_advised_where_it_is_asked_for() -> None:
+    made = plan("0.33.0", max_model_len=131072, speculative_config=MTP3)
+    texts = [option.text for option in advise(made, "8k", 130, MEASURED).options]
+    assert not any("mamba" in text for text in texts)
+    texts = [option.text for option in advise(made, "8k", 130, MEASURED, state_dtype="bfloat16").options]
+    assert "--mamba-ssm-cache-dtype bfloat16" in texts
+
+
+def test_the_limits_are_raised_to_what_is_asked() -> None:
+    found = advise(plan("0.33.0", max_model_len=131072, max_num_seqs=64), "8k", 100, MEASURED)
+    assert found.now == (64, 64, 64, "--max-num-seqs")
+    assert found.flags == {"max_num_seqs": 100}
+    longer = advise(plan("0.33.0", max_model_len=32768), "64k", 4, MEASURED)
+    assert longer.now.limit == "--max-model-len" and "max_model_len" in longer.flags
+
+
+def test_advise_command(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("advise", "--gpu", "h200", "--available-gib", "45.07", "--context", "128k", "--concurrency", "30", *SERVE)
+    code, out, _ = run(capsys, *words, "--max-model-len", "131072", "-sc", json.dumps(MTP3))
+    assert code == 0 and "with this it does" in out and "--kv-cache-dtype fp8" in out
+    code, out, _ = run(capsys, *words[:-6], "--concurrency", "90000", "--json", *SERVE)
+    document = json.loads(out)
+    assert (code, document["holds"], document["options"]) == (1, False, [])
+    code, out, err = run(capsys, *words[:-6], "--checkpoints", "3", *SERVE)
+    assert (code, out) == (2, "") and "leave it out" in err
+    code, out, err = run(capsys, *words[:-6], "--try-state-dtype", "float16", *SERVE)
+    assert (code, out) == (2, "") and "float32 or bfloat16" in err
