@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -135,7 +136,8 @@ def engine_asked(words: Sequence[str], launch: Sequence[str] | None) -> EngineAn
     if prefix in NAMES:
         return engine_named(prefix)
     path = _last(words, "--launch")
-    if launch or (path is not None and path != "-"):  # what is read from a stream is read once
+    path = path if path is not None and Path(path).is_file() else None  # a stream is read once, and not here
+    if launch or path is not None:
         from glm_kvplan.engines.launches import launched_engine
 
         with suppress(InputError):  # what is wrong with the launch is said where it is read

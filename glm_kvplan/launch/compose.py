@@ -42,7 +42,8 @@ def read_compose(documents: Sequence[Any], name: str, servers: Sequence[Server],
         try:
             one = _launches(str(key), service, name, servers, host)
         except InputError as error:
-            wrong.append(error)
+            place = "" if str(error).startswith(name) else f"{name}: service {printable(str(key))}: "
+            wrong.append(InputError(f"{place}{error}"))
             continue
         found += one.launches
         notes += one.notes

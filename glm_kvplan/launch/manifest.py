@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.bash.values import mark_of, text_of
-from glm_kvplan.launch.launch import Container, Found, Launch, Server
+from glm_kvplan.launch.launch import Container, Found, Launch, Server, Settings
 from glm_kvplan.launch.server_commands import launches_of_words
 from glm_kvplan.launch.words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.reading.unreadable import UnreadableError
@@ -22,7 +22,9 @@ _FACTOR = {
     **{"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50},
 }
 _GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu")  # Dynamo's resources say `gpu` alone
-_WORDS = ("command", "args", "extraArgs")  # the last in values of charts
+_CHART = "extraArgs"  # in values of charts
+_WORDS = ("command", "args", _CHART)
+_NO_VALUES = ("image", "name", "repository", "tag")  # beside them, and no flags
 _PRODUCT = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
 
 
@@ -33,6 +35,8 @@ class _Above(NamedTuple):
     gpu: str = ""
     limits: Mapping[str, Any] = {}
     environment: tuple[Any, ...] = ()  # lists of env entries
+    image: str = ""
+    model: str = ""
 
 
 def is_manifest(text: str) -> bool:
@@ -108,6 +112,8 @@ def _inside(node: dict[str, Any], above: _Above) -> _Above:
         _product(node) or above.gpu,
         limits or above.limits,
         (*above.environment, *environment),
+        _image(node) or above.image,
+        str(node.get("modelURL") or above.model),
     )
 
 
@@ -143,7 +149,7 @@ def _launches(node: dict[str, Any], above: _Above, name: str, servers: Sequence[
     gpus = next((above.limits[key] for key in _GPU_RESOURCES if key in above.limits), None)
     container = Container(
         above.names,
-        _image(node),
+        above.image,
         above.gpu,
         int(str(gpus)) if re.fullmatch(r"[0-9]{1,5}", str(gpus)) else None,
         _bytes(above.limits.get("memory")),
@@ -154,7 +160,24 @@ def _launches(node: dict[str, Any], above: _Above, name: str, servers: Sequence[
         _word(str(word), at, environment, around)
         for at, word in enumerate((word for value in given for word in value), 1)
     ]
-    return container_launches(words, environment, container, f"{name}: container {container.label}", servers, around)
+    place = f"{name}: container {container.label}"
+    values = _values(node) if _CHART in node and not {"command", "args"} & node.keys() else {}
+    own = next((server for server in servers if server.starts_in(container.image)), None)
+    if not values or own is None:
+        return container_launches(words, environment, container, place, servers, around)
+    if above.model:
+        words = [Word(above.model, "modelURL"), *words]
+    settings = Settings(values, container.label, own=False)
+    return Found([Launch(tuple(words), True, environment, own.engine, None, container, settings, place)])
+
+
+def _values(node: dict[str, Any]) -> dict[object, object]:
+    """Flags beside a chart's extraArgs, as its templates spell them: tensorParallelSize is tensor-parallel-size."""
+    return {
+        re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "-" + match[1].lower(), key): value
+        for key, value in node.items()
+        if isinstance(key, str) and isinstance(value, str | int | float) and key not in _NO_VALUES
+    }
 
 
 def container_launches(
@@ -227,7 +250,7 @@ def _word(text: str, at: int, environment: Mapping[str, Word], around: Surroundi
 
 def _image(node: dict[str, Any]) -> str:
     """The container's image; values of a chart name its repository."""
-    found = node.get("image") or ""
+    found = node.get("image") or node.get("repository") or ""
     return str(found.get("repository") or "") if isinstance(found, dict) else str(found)
 
 

@@ -1,6 +1,7 @@
 """What people type first: flags without their switch, a launch without its dashes, files of another kind."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,16 @@ def test_a_manifest_is_a_launch(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert code == 0 and "TP 4, attention TP 4" in out
     assert "held against the memory limit of container glm/engine: --pod-gib 256" in err
     assert "--pod-gib" not in run(capsys, "estimate", "--launch", str(ROOT / "examples/launch/dynamo-b200-agg.yaml"))[2]
+
+
+def test_a_launch_comes_through_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--launch <(helm template ...)` gives a pipe that can be read once."""
+    reads, writes = os.pipe()
+    os.write(writes, b"vllm serve zai-org/GLM-5.3-Flash --tensor-parallel-size 8\n")
+    os.close(writes)
+    code, out, _ = run(capsys, "solve", "--gpu", "h200", "--launch", f"/dev/fd/{reads}")
+    os.close(reads)
+    assert code == 0 and "on vLLM" in out
 
 
 def test_a_host_size_without_the_host_cache(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,10 @@ def interpolated(text: str, around: Surroundings) -> Scalar:
     if "$" not in text:
         return (Piece(text),)
     shell = Interpreter(around, lambda command, shell: None)
-    return shell.expander.scalar(parts_of_text(text), 0)
+    try:
+        return shell.expander.scalar(parts_of_text(text), 0)
+    except InputError as error:
+        raise InputError(str(error).removeprefix("line 0: ")) from None
 
 
 def split_words(text: Scalar, place: str) -> list[Word]:
