@@ -2,13 +2,15 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json
 from glm_kvplan.errors import InputError
+
+if TYPE_CHECKING:
+    from glm_kvplan.answers.check.check_answer import CheckAnswer
 
 
 class Format(StrEnum):
@@ -31,7 +33,15 @@ def check(
             help="Deployment files (docs/check.md), folders with *.kvplan.yaml files in them, or - for stdin.",
         ),
     ],
-    format: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.text,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            help=f"How to print the answer: {', '.join(Format)}. FORMAT=FILE writes it there; may be repeated. [text]",
+            metavar="FORMAT[=FILE]",
+            autocompletion=lambda: [*Format],
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Warnings fail, too, unless the file tolerates them.")
     ] = False,
@@ -59,29 +69,68 @@ def check(
     """
     if context.obj["launch"] is not None:
         raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
+    printed, written = _forms(formats or [], json)
     from glm_kvplan.answers.check.check_answer import answer_check
-    from glm_kvplan.answers.check.check_page import check_page
     from glm_kvplan.answers.check.checking import check_files
-    from glm_kvplan.answers.check.finding_words import judged
 
     answer = answer_check(check_files(files, engine=engine, gpu=gpu, root=root), strict)
-    if json or format in (Format.text, Format.json):
-        print_answer("check", answer, lambda: check_page(answer), json or format is Format.json)
-    elif format is Format.sarif:
+    for form, path in written:
+        from glm_kvplan.show.whole_file import destination
+
+        with destination(path, option="--format") as file:
+            _write(answer, form, file)
+    _write(answer, printed)
+    return answer.exit_code
+
+
+def _forms(asked: list[str], json: bool) -> tuple[Format, list[tuple[Format, str]]]:
+    """What is printed, and what is written where. Raises InputError."""
+    printed = [Format.json] if json else []
+    written: list[tuple[Format, str]] = []
+    for text in asked:
+        name, equals, path = text.partition("=")
+        if name not in [*Format] or (equals and not path):
+            raise InputError(f"--format {text[:60]!r}: give one of {', '.join(Format)}, and =FILE to write it there")
+        if equals:
+            written.append((Format(name), path))
+        elif Format(name) not in printed:
+            printed.append(Format(name))
+    if len(printed) > 1:
+        raise InputError(
+            f"one form is printed, not {' and '.join(printed)}; write the others: --format {printed[1]}=FILE"
+        )
+    if len({path for _, path in written}) < len(written):
+        raise InputError("--format writes two forms into one file; name two")
+    return (printed[0] if printed else Format.text), written
+
+
+def _write(answer: "CheckAnswer", form: Format, stream: Any = None) -> None:
+    """The whole answer in one form, to standard output or into a file."""
+    from glm_kvplan.answers.check.check_page import check_page
+    from glm_kvplan.answers.check.finding_words import judged
+
+    if form is Format.text:
+        from glm_kvplan.show.text import print_page
+
+        print_page(check_page(answer), stream)
+    elif form is Format.json:
+        from glm_kvplan.show.json import document, print_json
+
+        print_json(document("check", answer), stream)
+    elif form is Format.sarif:
         from glm_kvplan.show.json import print_json
         from glm_kvplan.show.sarif import sarif
 
-        print_json(sarif(judged(answer)))
-    elif format is Format.junit:
+        print_json(sarif(judged(answer)), stream)
+    elif form is Format.junit:
         from glm_kvplan.show.junit import junit
 
-        print(junit(judged(answer)))
-    elif format is Format.github:
+        print(junit(judged(answer)), file=stream)
+    elif form is Format.github:
         from glm_kvplan.show.github import github_lines
 
-        print("\n".join(github_lines(judged(answer))))
+        print("\n".join(github_lines(judged(answer))), file=stream)
     else:
         from glm_kvplan.show.markdown import markdown
 
-        print(markdown(check_page(answer)), end="")
-    return answer.exit_code
+        print(markdown(check_page(answer)), end="", file=stream)

@@ -6,7 +6,7 @@ import typer
 
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json
-from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.engine import find_release
 from glm_kvplan.errors import InputError
 
 
@@ -22,16 +22,21 @@ def engines(
     Example: kvplan engines 0.5.21 0.5.22
     """
     if context.obj["launch"] is not None:
-        raise InputError("kvplan engines reads no launch command; name two engines to compare, or none")
-    from glm_kvplan.engines.sglang.answers.engines_answer import answer_engines, comparison_page, engines_page
-
+        raise InputError("kvplan engines reads no launch command; name two releases to compare, or none")
     if not compared:
+        from glm_kvplan.answers.engines_answer import answer_engines
+        from glm_kvplan.answers.engines_page import engines_page
+
         known = answer_engines()
         print_answer("engines", known, lambda: engines_page(known), json)
         return
     if len(compared) != 2:
         raise InputError("name two engines to compare, such as: kvplan engines 0.5.21 0.5.22")
-    from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
-
-    found = compare_engines(load_profile(compared[0]), load_profile(compared[1]))
-    print_answer("engines-diff", found, lambda: comparison_page(found), json)
+    before, after = map(find_release, compared)
+    if before.engine is not after.engine:
+        raise InputError(
+            f"{compared[0]} is of {before.engine.title}, {compared[1]} of {after.engine.title}; kvplan diff compares "
+            "deployments of two engines"
+        )
+    found, page = before.engine.compare(before, after)
+    print_answer("engines-diff", found, lambda: page, json)

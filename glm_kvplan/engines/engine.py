@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from glm_kvplan.engines.expectations import Expectations, Held
     from glm_kvplan.engines.measures import Started
     from glm_kvplan.launch.launch import Container, Launch
+    from glm_kvplan.memory.calibration import Calibration
     from glm_kvplan.memory.given import MemoryGiven
     from glm_kvplan.memory.gpu import Gpu
     from glm_kvplan.model.geometry import Geometry
@@ -139,6 +140,9 @@ class Plan(Protocol):
     ) -> "Held":
         """Start it and judge what is expected of it. Raises InputError, RefusedError."""
 
+    def calibration(self, given: "MemoryGiven", source: str) -> "Calibration":
+        """The same of memory that was measured of it. Raises InputError where a part of it is missing."""
+
     def started(self, given: "MemoryGiven", context: int, prompt: int | None = None) -> "Started":
         """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
 
@@ -163,6 +167,12 @@ class Engine(Protocol):
     def installed(self) -> str | None:
         """The release installed here, from its metadata; nothing is imported."""
 
+    def facts(self, release: Any) -> Mapping[str, str]:
+        """What users of a release meet first, under a heading each."""
+
+    def compare(self, before: Any, after: Any) -> tuple[Any, "Page"]:
+        """Two releases beside each other: the answer, and its page. Raises InputError where none is made."""
+
     def load(self, name: str) -> Release:
         """A release, "installed", or a profile file. Raises InputError."""
 
@@ -183,6 +193,9 @@ class Engine(Protocol):
 
         Raises InputError, RefusedError.
         """
+
+    def calibration(self, boot: Any, source: str) -> "Calibration":
+        """What a start printed, for the next plan on its cards. Raises InputError where it did not print enough."""
 
     def saved_plan(self, found: Any, source: str) -> Mapping[str, object]:
         """A deployment file with the memory that such a start measured; `source` is where it was read."""

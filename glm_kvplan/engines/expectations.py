@@ -51,7 +51,7 @@ class Change(NamedTuple):
     """Flags to change (None: leave it out), or memory to find, and the expectations that would then fall short.
 
     `text` is the change as one would type or do it. `estimated`: memory was read for other weights a rank, and is
-    estimated for these.
+    estimated for these. `together`: no single flag would do, and all of these at once do.
     """
 
     flags: Mapping[str, Any]
@@ -59,6 +59,7 @@ class Change(NamedTuple):
     more_gib: float = 0.0
     then_short: tuple[str, ...] = ()
     estimated: bool = False
+    together: bool = False
 
 
 class Judgement(NamedTuple):

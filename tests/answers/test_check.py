@@ -8,9 +8,15 @@ import yaml
 from glm_kvplan.answers.check.checking import Checked, check_file, check_files, exit_code, files_of
 from glm_kvplan.answers.check.deployment_file import parse_deployment
 from glm_kvplan.answers.check.file_plan import plan_of
+from glm_kvplan.answers.check.finding_words import advice
 from glm_kvplan.answers.check.findings import Finding, findings, held
+from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.expectations import Change
+from glm_kvplan.engines.sglang.sizing.advice import advise
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
 
 # Worked example of SGLang 0.5.21's own sizing: 8,563,520 tokens, 706 slots, 48 requests, a page of 64.
 B200 = """\
@@ -101,6 +107,9 @@ FAILING = [
     expecting(H200, max_running_requests=256),
     expecting(H200, min_total_tokens=20_000_000),
     expecting(H200.replace("84.0", "37.4"), min_total_tokens=1_000),
+    expecting(B200, min_context=8192, min_concurrency=300),
+    expecting(B200, min_context=65536, min_concurrency=150),
+    expecting(H200, min_context=262144, min_concurrency=150),
 ]
 
 
@@ -145,6 +154,24 @@ def test_where_no_single_knob_helps_none_is_named(tmp_path: Path) -> None:
     """20 million tokens of 7,728 bytes are 144 GiB: more than the weights leave, whichever one flag is changed."""
     finding = one(check(tmp_path, expecting(B200, min_total_tokens=20_000_000)), "min_total_tokens")
     assert (finding.status, finding.changes) == ("fails", ())
+
+
+@pytest.mark.parametrize(("context", "requests"), [(8192, 300), (65536, 150)])
+def test_where_no_single_knob_helps_all_of_what_advise_finds_is_named(
+    tmp_path: Path, context: int, requests: int
+) -> None:
+    """The same flags as `kvplan advise` prints for these requests on this layout, or for the nearest layout."""
+    text = expecting(B200, min_context=context, min_concurrency=requests)
+    finding = one(check(tmp_path, text), "min_concurrency")
+    (change,) = finding.changes
+    assert change.together and len(change.flags) > 1
+    assert applied(text, change)["min_concurrency"] == "holds"
+    assert advice(finding)[0].startswith(f"no single flag makes it hold; together these do: {change.text}")
+    server = Server(plan_of(parse_deployment(B200, "b.yaml", Path())).plan, MemoryGiven(177.0, 126.0))
+    found = advise(server, Demand(contexts([(context, 1)]), requests))
+    own = {"tp_size": 4, "speculative_algorithm": "EAGLE"}
+    advised = found.flags if found.holds else found.layouts[0].flags
+    assert change.flags == {name: value for name, value in advised.items() if own.get(name) != value}
 
 
 def test_the_changes_of_a_refused_start_make_everything_hold(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 B200 = """\
 gpu: B200
 flags: {tp_size: 4, speculative_algorithm: EAGLE}
@@ -42,6 +44,36 @@ def test_the_command_s_exit_codes_and_bad_use(tmp_path: Path) -> None:
         done = kvplan("check", *arguments)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
+
+
+def test_one_form_is_printed_and_others_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(B200 + "expect: {min_total_tokens: 1000000000}\n")
+    forms = {name: tmp_path / name for name in ("text", "json", "junit", "sarif", "markdown")}
+    written = [word for name, path in forms.items() for word in ("--format", f"{name}={path}")]
+    done = kvplan("check", str(file), "--format", "github", *written)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("::error file=")
+    for name, path in forms.items():
+        assert path.read_text() == kvplan("check", str(file), "--format", name).stdout
+    assert kvplan("check", str(file), "--format", f"json={forms['json']}").stdout == forms["text"].read_text()
+
+
+@pytest.mark.parametrize(
+    ("formats", "says"),
+    [
+        (("html",), "give one of"),
+        (("github", "junit"), "one form is printed"),
+        (("junit=",), "give one of"),
+        (("junit=x", "sarif=x"), "two forms into one file"),
+        (("junit=gone/x",), "--format gone/x"),
+    ],
+)
+def test_forms_that_cannot_be(tmp_path: Path, formats: tuple[str, ...], says: str) -> None:
+    (tmp_path / "a.yaml").write_text(B200)
+    done = kvplan("check", "a.yaml", *(word for form in formats for word in ("--format", form)), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_other_commands_do_not_import_pydantic() -> None:

@@ -183,3 +183,10 @@ def test_the_command_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "! calibrated by " in said
     assert kvplan("solve", "--gpu", "h200", *mine) == 2
     assert "give --gpu, or a boot of that card" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_boot_of_vllm_calibrates_nothing_and_says_what_to_give(tmp_path: Path) -> None:
+    file = tmp_path / "v.yaml"
+    file.write_text("engine: vllm\ngpu: H200\nflags: {tensor_parallel_size: 4}\nmemory: {available_gib: 84}\n")
+    with pytest.raises(InputError, match="give --available-gib"):
+        read_calibration(str(file))

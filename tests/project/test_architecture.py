@@ -97,8 +97,6 @@ def test_every_part_is_drawn() -> None:
 # Words that are the house's own beside being a flag of an engine: a plan's longest request, an expectation of a
 # deployment file, what weights are asked for, a key of a draft model's config.json.
 OWN_WORDS = {"context_length", "max_running_requests", "page_size", "block_size"}
-# Where modules of the old house still name an engine, its release or a flag of it. Rows only go.
-STILL_NAMING = ("answers/check/calibrating_boot", "cli/engines")
 
 
 def engine_words() -> set[str]:
@@ -128,7 +126,7 @@ def test_no_module_outside_engines_names_an_engine() -> None:
     found = {}
     for path in MODULES:
         relative = path.relative_to(PACKAGE)
-        if relative.parts[0] == "engines" or str(relative).startswith(STILL_NAMING):
+        if relative.parts[0] == "engines":
             continue
         if named := named_in(ast.parse(path.read_text(encoding="utf-8")), words):
             found[str(relative)] = sorted(named)

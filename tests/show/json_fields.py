@@ -29,13 +29,13 @@ def sections() -> dict[str, Any]:
     """The types by the heading that documents them."""
     from glm_kvplan.answers.check.check_answer import CheckAnswer
     from glm_kvplan.answers.diff.diff_answer import DiffAnswer
+    from glm_kvplan.answers.engines_answer import EnginesAnswer
     from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.changes import Change
     from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
     from glm_kvplan.engines.resolved_flags import ResolveAnswer
     from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
-    from glm_kvplan.engines.sglang.answers.engines_answer import EnginesAnswer
     from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer
     from glm_kvplan.engines.sglang.answers.explain_answer import PlacesAnswer
     from glm_kvplan.engines.sglang.answers.fleet_answer import FleetAnswer, FleetShown

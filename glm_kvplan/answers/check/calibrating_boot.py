@@ -4,11 +4,9 @@ from pathlib import Path
 
 from glm_kvplan.answers.check.deployment_file import SUFFIXES, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
-from glm_kvplan.engines.log_stream import Progress, read_file
-from glm_kvplan.engines.sglang.boot_log.calibrated import of_boot, of_memory
-from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
-from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
+from glm_kvplan.engines.boot_logs import read_boots
+from glm_kvplan.engines.engine import NAMES, engine_named
+from glm_kvplan.engines.log_stream import Progress
 from glm_kvplan.memory.calibration import Calibration
 
 
@@ -16,7 +14,8 @@ def read_calibration(path: str) -> Calibration:
     """The last boot of a log, or the memory of a deployment file. Raises InputError for what does not say enough."""
     if Path(path).suffix.lower() in SUFFIXES:
         file = read_deployment_file(path)
-        return of_memory(plan_of(file).plan, file.content.memory.given, path)
+        found: Calibration = plan_of(file).plan.calibration(file.content.memory.given, path)
+        return found
     with Progress(path) as progress:
-        boots = read_log(read_file(path, ANCHORS, progress))
-    return of_boot(reconcile(boots[-1]), path)
+        engine, boots = read_boots(path, [engine_named(name) for name in NAMES], progress)
+    return engine.calibration(boots[-1], path)

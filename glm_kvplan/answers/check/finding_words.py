@@ -64,6 +64,8 @@ def advice(finding: Finding) -> list[str]:
     found = changes(finding)
     if not found:
         return ["no single flag makes it hold"] if finding.limit else []
+    if finding.changes[0].together:
+        return [f"no single flag makes it hold; together these do: {found[0]}"]
     return [f"{'or' if number else 'would hold'} with {change}" for number, change in enumerate(found)]
 
 

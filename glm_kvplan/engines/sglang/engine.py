@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
     from glm_kvplan.engines.boot_logs import BesideLog, LogReader
     from glm_kvplan.engines.launches import LaunchCommand
+    from glm_kvplan.engines.sglang.answers.release_comparison import EngineComparison
     from glm_kvplan.engines.sglang.boot_log.boot import Boot
     from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
     from glm_kvplan.launch.launch import Launch
+    from glm_kvplan.memory.calibration import Calibration
+    from glm_kvplan.show.page import Page
 
 
 class _Sglang:
@@ -41,6 +44,16 @@ class _Sglang:
 
     def installed(self) -> str | None:
         return profile.installed_release()
+
+    def facts(self, release: profile.EngineProfile) -> Mapping[str, str]:
+        return profile.facts(release)
+
+    def compare(self, before: profile.EngineProfile, after: profile.EngineProfile) -> "tuple[EngineComparison, Page]":
+        from glm_kvplan.engines.sglang.answers.comparison_page import comparison_page
+        from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
+
+        found = compare_engines(before, after)
+        return found, comparison_page(found)
 
     def load(self, name: str) -> profile.EngineProfile:
         return profile.load_profile(name)
@@ -69,6 +82,12 @@ class _Sglang:
         from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 
         return reconcile(boot, beside)
+
+    def calibration(self, boot: "Boot", source: str) -> "Calibration":
+        from glm_kvplan.engines.sglang.boot_log.calibrated import of_boot
+        from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
+
+        return of_boot(reconcile(boot), source)
 
     def saved_plan(self, found: "Reconciliation", source: str) -> Mapping[str, object]:
         from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document

@@ -17,6 +17,7 @@ from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN, Model
 if TYPE_CHECKING:
     from glm_kvplan.engines.expectations import Expectations, Held
     from glm_kvplan.engines.measures import Started
+    from glm_kvplan.memory.calibration import Calibration
     from glm_kvplan.memory.given import MemoryGiven
     from glm_kvplan.workload import HostGiven
 
@@ -88,6 +89,12 @@ class Plan(Given):
         from glm_kvplan.engines.sglang.checks.holding import hold
 
         return hold(self, given, expect, host_gib=host_gib, pod_gib=pod_gib)
+
+    def calibration(self, given: "MemoryGiven", source: str) -> "Calibration":
+        """Memory that was measured of it, for the next plan on its cards. Raises InputError where a part is missing."""
+        from glm_kvplan.engines.sglang.boot_log.calibrated import of_memory
+
+        return of_memory(self, given, source)
 
     def started(self, given: "MemoryGiven", context: int, prompt: int | None = None) -> "Started":
         """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""

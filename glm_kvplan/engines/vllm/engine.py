@@ -9,7 +9,7 @@ from glm_kvplan.engines.vllm import profile
 from glm_kvplan.engines.vllm.environment import ENVIRONMENT
 from glm_kvplan.engines.vllm.flag_values import read_flag
 from glm_kvplan.engines.vllm.flags import FLAGS
-from glm_kvplan.engines.vllm.plan import Plan, resolved
+from glm_kvplan.engines.vllm.plan import NO_CALIBRATION, Plan, resolved
 from glm_kvplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from glm_kvplan.engines.vllm.boot_fits import BootFit
     from glm_kvplan.engines.vllm.boot_lines import Boot
     from glm_kvplan.launch.launch import Launch
+    from glm_kvplan.memory.calibration import Calibration
+    from glm_kvplan.show.page import Page
 
 
 class _Vllm:
@@ -43,6 +45,15 @@ class _Vllm:
 
     def installed(self) -> str | None:
         return profile.installed_release()
+
+    def facts(self, release: profile.EngineProfile) -> Mapping[str, str]:
+        return profile.facts(release)
+
+    def compare(self, before: profile.EngineProfile, after: profile.EngineProfile) -> "tuple[object, Page]":
+        raise InputError(
+            "releases of vLLM are not compared by themselves; kvplan diff compares one deployment under two: "
+            f"--engine vllm-{before.release} --engine vllm-{after.release}"
+        )
 
     def load(self, name: str) -> profile.EngineProfile:
         return profile.load_profile(name)
@@ -68,6 +79,9 @@ class _Vllm:
         from glm_kvplan.engines.vllm.boot_fits import fit_boot
 
         return fit_boot(boot, beside)
+
+    def calibration(self, boot: "Boot", source: str) -> "Calibration":
+        raise InputError(f"--calibrate {source} {NO_CALIBRATION}")
 
     def saved_plan(self, found: "BootFit", source: str) -> Mapping[str, object]:
         from glm_kvplan.engines.vllm.boot_fits import plan_document

@@ -13,9 +13,12 @@ from glm_kvplan.engines.vllm.resolve.resolver import resolve
 from glm_kvplan.engines.vllm.resolve.undecided import every_choice
 from glm_kvplan.engines.weight_format import WeightFormat, weight_format
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.calibration import Calibration
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.loader import BUNDLED_ORIGIN
 from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
+
+NO_CALIBRATION = "is of vLLM, which takes no calibration: give --available-gib, as its log says"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,10 @@ class Plan(Given):
         from glm_kvplan.engines.vllm.checks.holding import hold
 
         return hold(self, given, expect, host_gib=host_gib, pod_gib=pod_gib)
+
+    def calibration(self, given: MemoryGiven, source: str) -> Calibration:
+        """None: what calibrates here is the memory a log calls available. Raises InputError."""
+        raise InputError(f"--calibrate {source} {NO_CALIBRATION}")
 
     def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
         """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""

@@ -64,6 +64,15 @@ class EngineProfile:
         return f"{found} at {self.base_release}" if found else ""
 
 
+def facts(profile: EngineProfile) -> dict[str, str]:
+    """What users of a release meet first, under a heading each."""
+    return {
+        "blocks": "packed" if profile.blocks_packed else "a region a layer",
+        "state dtype": "float32 or bfloat16" if profile.state_dtype_flag else "float32",
+        "fp8 rows on B200": "by default" if profile.sm100_fp8_default else "where asked for",
+    }
+
+
 def releases() -> tuple[str, ...]:
     """The releases with a profile, oldest first."""
     return tuple(sorted(path.stem for path in PROFILES.glob("*.toml")))

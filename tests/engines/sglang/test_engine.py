@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 import glm_kvplan as kv
+from glm_kvplan.answers.engines_answer import answer_engines
+from glm_kvplan.cli import main
+from glm_kvplan.engines.engine import NAMES, engine_named
 from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, page_size, releases
 
@@ -113,3 +116,21 @@ def test_what_differs_between_two_releases_in_bytes() -> None:
 def test_one_release_against_itself() -> None:
     comparison = compare_engines(load_profile("0.5.23"), load_profile("0.5.23"))
     assert comparison.fields == () and all(not found for _, found in comparison.deployments)
+
+
+def test_every_engine_lists_its_releases_and_compares_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = answer_engines()
+    assert [engine.name for engine in answer.engines] == list(NAMES)
+    for engine in map(engine_named, NAMES):
+        shown = next(each for each in answer.engines if each.name == engine.name)
+        assert tuple(shown.facts) == engine.releases() and shown.assumed == engine.assumed
+        assert len({tuple(facts) for facts in shown.facts.values()}) == 1  # one table
+    for names, says in (
+        (("vllm-0.32.0", "0.5.23"), "kvplan diff compares"),
+        (("vllm-0.32.0", "vllm-0.33.0"), "--engine vllm-0.32.0 --engine vllm-0.33.0"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["engines", *names])
+        assert ended.value.code == 2
+        err = capsys.readouterr().err
+        assert says in err and err.count("\n") == 1

@@ -3,13 +3,17 @@
 from collections.abc import Callable, Iterable, Set
 
 from glm_kvplan.bisection import least
+from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.expectations import EXPECTATIONS, Change, Expectations
 from glm_kvplan.engines.sglang.checks.trial import SERVES, change, lacking
 from glm_kvplan.engines.sglang.moves import MOVES, Lacks, Wish, nearest
 from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.advice import advise
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.start import Boot
+from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
 
 MOST_CHANGES = 4
 
@@ -21,17 +25,41 @@ def smallest_changes(
 
     `holding` are the expectations that hold now. For a start that is refused (`answer` None: the weights do not fit)
     the changes are those with which all expectations hold, else those with which it starts. Every change has been
-    solved, memory to serve from included; none is extrapolated. Empty where no single knob helps.
+    solved, memory to serve from included; none is extrapolated. Where no single knob helps they are what `kvplan
+    advise` finds for these requests, several flags at once; empty where that does not serve them either.
     """
     server = Server(plan, given)
     expected = [name for name in EXPECTATIONS if getattr(expect, name, None) is not None and name != "host_memory"]
     if answer is None or answer.failure is not None:
         found = _changes(server, expect, answer, (*expected, SERVES), ())
-        return found or _changes(server, expect, answer, (), (*expected, SERVES))
+        found = found or _changes(server, expect, answer, (), (*expected, SERVES))
+        return found or _advised(server, expect, (*expected, SERVES), ())
     kept = [name for name in expected if name in holding and name != target]
     if answer.headroom is not None and answer.headroom.verdict != "short":
         kept.append(SERVES)
-    return _changes(server, expect, answer, (target,), kept)
+    return _changes(server, expect, answer, (target,), kept) or _advised(server, expect, (target,), kept)
+
+
+def _advised(server: Server, expect: Expectations, targets: Iterable[str], kept: Iterable[str]) -> tuple[Change, ...]:
+    """The set of flags that `kvplan advise` finds on this layout, else on the nearest one, if all of `targets` hold."""
+    requests = max(expect.min_concurrency or 0, expect.max_running_requests or 0)
+    if not requests:
+        return ()
+    demand = Demand(contexts([(expect.min_context or 1, 1)]), requests)
+    try:
+        found = advise(server, demand, keep_fraction="mem_fraction_static" in server.plan.flags, nearest=1)
+    except KvplanError:
+        return ()
+    own = server.plan.flags
+    sets = [found.flags] if found.holds else [layout.flags for layout in found.layouts]
+    for flags in sets:
+        turned = {name: value for name, value in flags.items() if own.get(name) != value}
+        other = server.tried(**turned) if turned else None
+        short = {"boots": ""} if other is None else lacking(other, expect)
+        if other is not None and not short.keys() & {"boots", *targets}:
+            broken = tuple(name for name in kept if name in short)
+            return (change(turned, 0.0, broken, other.memory_moved)._replace(together=True),)
+    return ()
 
 
 def _changes(
