@@ -1,5 +1,6 @@
 """Boot logs, whatever the engine: which engine wrote a log, its starts, and what is known beside it."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -40,14 +41,34 @@ class LoggedBoots(NamedTuple):
     boots: Sequence[Any]
 
 
+# `prefill-1  | ` of Docker Compose; `[pod/decode-0/server] ` of kubectl logs --prefix.
+_SERVICE = re.compile(r"(?:\x1b\[[0-9;]{0,12}m)?(?:([\w./-]{1,80}) {1,40}\| |\[(pod/[\w./-]{1,200})\] )")
+_SERVICE_BYTES = re.compile(_SERVICE.pattern.encode())
+_MOST_SERVICES = 64
+
+
 def read_boots(path: str, engines: Sequence["Engine"], progress: Callable[[int], None] | None = None) -> LoggedBoots:
-    """The starts of one of `engines` in a log ("-": standard input). Raises InputError for none, or for two."""
-    readers = [(engine, engine.log_reader()) for engine in engines]
+    """The starts of one of `engines` in a log ("-": standard input). Raises InputError for none, or for two.
+
+    Lines of several servers that a collector has put into one log are read apart where their arguments differ; nodes
+    of one server stay together.
+    """
+    together = [(engine, engine.log_reader()) for engine in engines]
+    apart: dict[str, list[LogReader]] = {}
     anchors = [anchor for engine in engines for anchor in engine.log_anchors]
     for number, line in enumerate(read_file(path, anchors, progress), 1):
-        for _, reader in readers:
+        for _, reader in together:
             reader.read(number, line)
-    found = [LoggedBoots(engine, reader.boots) for engine, reader in readers if reader.boots]
+        service = _service(line)
+        if service and (service in apart or len(apart) < _MOST_SERVICES):
+            for reader in apart.setdefault(service, [engine.log_reader() for engine in engines]):
+                reader.read(number, line)
+    found = []
+    for at, (engine, reader) in enumerate(together):
+        servers = [readers[at].boots for readers in apart.values() if readers[at].boots]
+        boots = [boot for boots in servers for boot in boots] if _differ(servers) else reader.boots
+        if boots:
+            found.append(LoggedBoots(engine, boots))
     if not found:
         titles = " or ".join(engine.title for engine in engines)
         raise InputError(
@@ -57,3 +78,18 @@ def read_boots(path: str, engines: Sequence["Engine"], progress: Callable[[int],
         names = " or ".join(each.engine.name for each in found)
         raise InputError(f"the log holds boots of several engines: say which with --engine {names}")
     return found[0]
+
+
+def _service(line: bytes | str) -> str:
+    """Which of several servers a line is of, as a collector says; "" where none does."""
+    found = _SERVICE.match(line) if isinstance(line, str) else _SERVICE_BYTES.match(line)
+    if found is None:
+        return ""
+    name = found[1] or found[2]
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")
+
+
+def _differ(servers: Sequence[Sequence[Any]]) -> bool:
+    """Whether the last starts of several servers were given other arguments. Where one printed none, nobody knows."""
+    last = [boots[-1].arguments for boots in servers]
+    return any(arguments and last[0] and arguments != last[0] for arguments in last[1:])

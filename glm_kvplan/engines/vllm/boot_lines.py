@@ -47,6 +47,11 @@ class Boot(NamedTuple):
     warnings: tuple[str, ...]
     origin: str = ""  # where it begins
 
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """What tells one server from another in a log of several."""
+        return self.flags
+
 
 def _line(pattern: str, *named: tuple[str, float]) -> LogLine:
     return LogLine(re.compile(pattern), tuple(name for name, _ in named), tuple(step for _, step in named))

@@ -129,4 +129,7 @@ def _escaped(text: str, at: int) -> bool:
 def require_model(arguments: Mapping[str, object]) -> None:
     """Raises InputError where the arguments name no tensor-parallel width, which every server has."""
     if "tp_size" not in arguments:
-        raise InputError("the server's arguments name no tp_size; is this an SGLang server of release 0.5.20 or later?")
+        raise InputError(
+            "the server's arguments name no tp_size: where the line is cut, give the launch command after -- or with "
+            "--launch FILE; else, is this an SGLang server of release 0.5.20 or later?"
+        )
