@@ -146,7 +146,7 @@ app = typer.Typer(
 def kvplan(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """Exact cache-memory planner for GLM-5.3-Flash on SGLang.
+    """Exact cache-memory planner for GLM-5.3-Flash on SGLang and vLLM.
 
     Put `kvplan solve --gpu NAME --` in front of your launch command to see what the server will hold.
 
