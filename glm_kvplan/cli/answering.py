@@ -14,6 +14,7 @@ def print_answer(command: str, answer: Any, page: "Callable[[], Page]", json: bo
 
         print_json(document(command, answer))
     else:
+        from glm_kvplan.cli.language import spoken
         from glm_kvplan.show.text import print_page
 
-        print_page(page())
+        print_page(page(), words=spoken())

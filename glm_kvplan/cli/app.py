@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glm_kvplan.cli import COMMANDS, PANELS
+from glm_kvplan.cli.language import take_language
 from glm_kvplan.engines.engine import Engine, assumed_engine
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
@@ -166,6 +167,7 @@ def run(arguments: list[str] | None) -> None:
         at = words.index("--")
         ours, launch = words[:at], words[at + 1 :]
     try:
+        ours = take_language(ours)
         code = app(
             args=ours,
             prog_name="kvplan",

@@ -108,11 +108,12 @@ def _write(answer: "CheckAnswer", form: Format, stream: Any = None) -> None:
     """The whole answer in one form, to standard output or into a file."""
     from glm_kvplan.answers.check.check_page import check_page
     from glm_kvplan.answers.check.finding_words import judged
+    from glm_kvplan.cli.language import spoken
 
     if form is Format.text:
         from glm_kvplan.show.text import print_page
 
-        print_page(check_page(answer), stream)
+        print_page(check_page(answer), stream, spoken())
     elif form is Format.json:
         from glm_kvplan.show.json import document, print_json
 
@@ -133,4 +134,4 @@ def _write(answer: "CheckAnswer", form: Format, stream: Any = None) -> None:
     else:
         from glm_kvplan.show.markdown import markdown
 
-        print(markdown(check_page(answer)), end="", file=stream)
+        print(markdown(check_page(answer), spoken()), end="", file=stream)

@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
+from glm_kvplan.cli.language import spoken
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, plan_of
@@ -22,7 +23,6 @@ from glm_kvplan.show.page import Line, Page
 from glm_kvplan.show.page_file import CHART_FORMATS, FORMATS, page_bytes
 from glm_kvplan.show.text import print_page
 from glm_kvplan.show.whole_file import destination
-from glm_kvplan.show.words import load_words
 
 _CHARTS = ("map", "frontier", "prices", "split", "host")
 
@@ -41,7 +41,6 @@ def report(
         str | None,
         typer.Option("--chart", help="For png and svg: map, frontier, prices, split or host. [map]", metavar="NAME"),
     ] = None,
-    lang: Annotated[str, typer.Option("--lang", help="Words of the report: en or zh.", metavar="en|zh")] = "en",
     context: Lengths = None,
     concurrency: Concurrency = None,
     confidence: Confidence = "0.99",
@@ -58,7 +57,7 @@ def report(
     Example: kvplan report -o plan.html --gpu b200 --tp-size 4 --context 128k --concurrency 64
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
-    wanted, words = _read_format(output, format, chart), load_words(lang)
+    wanted, words = _read_format(output, format, chart), spoken()
     demand = read_demand(plan, context, concurrency, checkpoints, confidence)
     made = answering(plan, "report")
     host = read_host(plan, host_gib, pod_gib)

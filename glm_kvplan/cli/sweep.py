@@ -192,6 +192,7 @@ def _stream(points: Sweep, rows: Iterable[Row], form: str, output: str | None, l
 def _print(answer: SweepAnswer, form: str, output: str | None) -> None:
     """Write an answer that is held, as a page or JSON."""
     from glm_kvplan.answers.sweep.sweep_page import sweep_page
+    from glm_kvplan.cli.language import spoken
     from glm_kvplan.show.whole_file import destination
 
     with destination(output) as opened:
@@ -203,11 +204,11 @@ def _print(answer: SweepAnswer, form: str, output: str | None) -> None:
         elif form == "md":
             from glm_kvplan.show.markdown import markdown
 
-            stream.write(markdown(sweep_page(answer)))
+            stream.write(markdown(sweep_page(answer), spoken()))
         else:
             from glm_kvplan.show.text import print_page
 
-            print_page(sweep_page(answer), stream if output else None)
+            print_page(sweep_page(answer), stream if output else None, spoken())
 
 
 def _format(form: str | None, output: str | None) -> str:

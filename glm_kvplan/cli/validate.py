@@ -82,10 +82,11 @@ def validate(
         print("kvplan: interrupted; everything was freed", file=sys.stderr)
         raise
     if report is not None:
+        from glm_kvplan.cli.language import spoken
         from glm_kvplan.show.markdown import markdown
         from glm_kvplan.show.whole_file import destination
 
         with destination(str(report), option="--report") as file:
-            file.write(markdown(made.page(answer, record=True)))
+            file.write(markdown(made.page(answer, record=True), spoken()))
     print_answer("validate", answer, lambda: made.page(answer), json)
     return 0 if answer.ok else 1

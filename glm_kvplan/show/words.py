@@ -11,10 +11,10 @@ LANGUAGES = ("en", "zh")
 
 
 @cache
-def load_words(language: str) -> Words:
-    """The words of "en" or "zh". Raises InputError for another language."""
+def load_words(language: str, source: str = "--lang") -> Words:
+    """The words of "en" or "zh". Raises InputError, which names `source`, for another language."""
     if language not in LANGUAGES:
-        raise InputError(f"--lang {language!r}: a report speaks {' or '.join(LANGUAGES)}")
+        raise InputError(f"{source} {language[:40]!r}: kvplan speaks {' or '.join(LANGUAGES)}")
     if language == ENGLISH.language:
         return ENGLISH
     text = (files(__package__) / f"words_{language}.toml").read_text(encoding="utf-8")

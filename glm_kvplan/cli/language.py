@@ -1,0 +1,44 @@
+"""The language of what a command prints: `--lang NAME` beside any command, or KVPLAN_LANG."""
+
+import os
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from glm_kvplan.errors import InputError
+
+if TYPE_CHECKING:
+    from glm_kvplan.show.said import Words
+
+_OPTION, _VARIABLE = "--lang", "KVPLAN_LANG"
+_asked: ContextVar[str | None] = ContextVar("language", default=None)
+
+
+def take_language(words: list[str]) -> list[str]:
+    """The words without `--lang NAME`, which is kept for `spoken`: it goes with every command, in any place."""
+    left, name = [], None
+    rest = iter(words)
+    for word in rest:
+        if word == _OPTION:
+            name = next(rest, None)
+            if name is None:
+                raise InputError("--lang needs a language: en or zh")
+        elif word.startswith(f"{_OPTION}="):
+            name = word.partition("=")[2]
+        else:
+            left.append(word)
+    _asked.set(name)
+    return left
+
+
+def spoken() -> "Words":
+    """The words to print in. Raises InputError for a language that there is not."""
+    from glm_kvplan.show.said import ENGLISH
+
+    name, source = _asked.get(), _OPTION
+    if name is None:
+        name, source = os.environ.get(_VARIABLE) or ENGLISH.language, _VARIABLE
+    if name == ENGLISH.language:
+        return ENGLISH
+    from glm_kvplan.show.words import load_words
+
+    return load_words(name, source)

@@ -1,0 +1,127 @@
+"""Every sentence of ours in Chinese too: --lang zh beside any command, or KVPLAN_LANG."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+
+import pytest
+from paths import ROOT
+
+from glm_kvplan.cli import main
+from glm_kvplan.show import said
+from glm_kvplan.show.words import load_words
+
+PHRASES = tomllib.loads((ROOT / "glm_kvplan" / "show" / "words_zh.toml").read_text(encoding="utf-8"))
+SGLANG = ("--gpu", "h200", "--tp-size", "8")
+VLLM = ("--gpu", "h200", "--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "4")
+EXAMPLE = str(ROOT / "examples" / "h200-tp8-dp8.kvplan.yaml")
+COMMANDS = (
+    ("estimate", *SGLANG, "--concurrency", "80", "--explain"),
+    ("estimate", "--kv-cache-dtype", "fp8_e4m3"),
+    ("solve", *SGLANG, "--prices", "--mix", "0.8:8k,0.2:128k"),
+    ("solve", *SGLANG, "--mem-fraction-static", "0.3"),
+    ("solve", *SGLANG, "--enable-hierarchical-cache", "--host-gib", "2000"),
+    ("advise", *SGLANG, "--context", "128k", "--concurrency", "200"),
+    ("advise", "--gpu", "h200", "--gpus", "4,8", "--context", "0.8:8k,0.2:128k", "--concurrency", "200"),
+    ("pools", *SGLANG, "--concurrency", "4"),
+    ("resolve", *SGLANG),
+    ("explain", "where", *SGLANG),
+    ("explain", "pools", *SGLANG),
+    ("diff", EXAMPLE, "--engine", "0.5.21", "--engine", "0.5.23"),
+    ("check", EXAMPLE),
+    ("sweep", *SGLANG, "--over", "context=8k,128k"),
+    ("model",),
+    ("engines",),
+    ("gpus",),
+    ("reconcile", str(ROOT / "tests" / "data" / "logs" / "b200x4-mtp6-frac80.log")),
+    ("solve", *VLLM),
+    ("estimate", *VLLM),
+    ("advise", *VLLM),
+    ("explain", "request", *VLLM),
+    ("pools", *VLLM),
+)
+
+
+def needs_words(template: str) -> bool:
+    """It is more than values, marks and names that stay as they are: a card's memory, a group of a component."""
+    if re.fullmatch(r"\S+ memory|KDA states, group \d+", template):
+        return False
+    return re.search(r"[a-z]{3}", re.sub(r"\{\w*\}|dtype", "", template)) is not None
+
+
+def spelled(node: ast.expr) -> list[str]:
+    """The texts that an expression may be; none where the source does not spell them."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    if isinstance(node, ast.IfExp):
+        return [*spelled(node.body), *spelled(node.orelse)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [first + second for first in spelled(node.left) for second in spelled(node.right)]
+    return []
+
+
+def templates() -> Iterator[str]:
+    for path in sorted((ROOT / "glm_kvplan").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say" and node.args:
+                yield from spelled(node.args[0])
+
+
+def test_every_sentence_in_the_source_has_its_chinese() -> None:
+    assert [one for one in dict.fromkeys(templates()) if needs_words(one) and one not in PHRASES] == []
+
+
+def run(*words: str) -> object:
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    return left.value.code
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:4]))
+def test_a_command_prints_no_english_sentence(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missed = []
+    speak = said.Words.__call__
+
+    def heard(self: said.Words, text: said.Text) -> str:
+        if self.language == "zh" and isinstance(text, said.Said):
+            missed.extend({text.template} - self.phrases.keys() if needs_words(text.template) else ())
+        return speak(self, text)
+
+    monkeypatch.setattr(said.Words, "__call__", heard)
+    monkeypatch.setenv("KVPLAN_LANG", "zh")
+    assert run(*words) in (0, 1)
+    assert missed == [] and re.search("[\u4e00-\u9fff]", capsys.readouterr().out)
+
+
+def test_the_option_outranks_the_variable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("gpus", "--lang", "zh"), ("gpus", "--lang=zh"), ("--lang", "zh", "gpus")):
+        assert run(*words) == 0 and "算力" in capsys.readouterr().out
+    assert run("gpus") == 0 and "算力" not in capsys.readouterr().out
+    monkeypatch.setenv("KVPLAN_LANG", "zh")
+    assert run("gpus", "--lang", "en") == 0 and "算力" not in capsys.readouterr().out
+
+
+def test_json_stays_english(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("solve", *SGLANG, "--json", "--lang", "zh") == 0
+    assert not re.search("[\u4e00-\u9fff]", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("words", [("gpus", "--lang", "fr"), ("gpus", "--lang")])
+def test_a_language_that_there_is_not(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*words) == 2
+    assert "en or zh" in capsys.readouterr().err
+
+
+def test_a_language_of_the_environment_that_there_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KVPLAN_LANG", "fr")
+    assert run("gpus") == 2
+    assert "KVPLAN_LANG 'fr': kvplan speaks en or zh" in capsys.readouterr().err
+
+
+def test_english_is_no_file() -> None:
+    assert load_words("en").phrases == {}
