@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 copy=$1
 shift
 [ $# -gt 0 ] || set -- "glm_kvplan/ledgers/*" glm_kvplan/engines/sglang/sizing/solver.py glm_kvplan/engines/sglang/sizing/rank_costs.py \
-    glm_kvplan/engines/sglang/sizing/binding_limits.py glm_kvplan/engines/sglang/sizing/estimate.py
+    glm_kvplan/engines/sglang/sizing/binding_limits.py glm_kvplan/engines/sglang/sizing/workload_cost.py
 [ ! -e "$copy" ] || { echo "$copy exists; name a new folder" >&2; exit 2; }
 mkdir -p "$copy"
 cd "$root"

@@ -25,9 +25,9 @@ from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.start import boot
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import known_gpus
 from glm_kvplan.model.geometry import Geometry

@@ -23,27 +23,27 @@ _HOME = {
     "EngineProfile": "engines.sglang.profile",
     "Gpu": "memory.gpu",
     "Geometry": "model.geometry",
-    "Ledger": "engines.component",
+    "Ledger": "engines.ledger",
     "PoolSizes": "engines.sglang.components.pool_sizes",
     "TensorSpec": "tensor",
-    "Workload": "engines.sglang.sizing.estimate",
-    "Estimate": "engines.sglang.sizing.estimate",
-    "estimate": "engines.sglang.sizing.estimate",
+    "Workload": "engines.sglang.sizing.workload_cost",
+    "Estimate": "engines.sglang.sizing.workload_cost",
+    "estimate": "engines.sglang.sizing.workload_cost",
 }
 
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from glm_kvplan.engines.component import Ledger as Ledger
+    from glm_kvplan.engines.ledger import Ledger as Ledger
     from glm_kvplan.engines.planner import plan as plan
     from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes as PoolSizes
     from glm_kvplan.engines.sglang.deployment import Deployment as Deployment
     from glm_kvplan.engines.sglang.deployment import KvLayout as KvLayout
     from glm_kvplan.engines.sglang.plan import Plan as Plan
     from glm_kvplan.engines.sglang.profile import EngineProfile as EngineProfile
-    from glm_kvplan.engines.sglang.sizing.estimate import Estimate as Estimate
-    from glm_kvplan.engines.sglang.sizing.estimate import Workload as Workload
-    from glm_kvplan.engines.sglang.sizing.estimate import estimate as estimate
+    from glm_kvplan.engines.sglang.sizing.workload_cost import Estimate as Estimate
+    from glm_kvplan.engines.sglang.sizing.workload_cost import Workload as Workload
+    from glm_kvplan.engines.sglang.sizing.workload_cost import estimate as estimate
     from glm_kvplan.errors import InputError as InputError
     from glm_kvplan.errors import KvplanError as KvplanError
     from glm_kvplan.errors import RefusedError as RefusedError

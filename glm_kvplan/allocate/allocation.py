@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from glm_kvplan.allocate.device import Device, import_torch
-from glm_kvplan.allocate.failures import as_failure, give_back
+from glm_kvplan.allocate.device_failures import as_failure, give_back
 from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.units import GIB
 

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 from glm_kvplan.allocate.allocation import Allocation, Progress, Taken
 from glm_kvplan.allocate.allocator_rounding import Allocator, cuda_bounds, this_allocator
 from glm_kvplan.allocate.device import Device, available_memory, find_device, import_torch
-from glm_kvplan.allocate.failures import as_failure
+from glm_kvplan.allocate.device_failures import as_failure
 from glm_kvplan.allocate.measure import Measure, Meter
 from glm_kvplan.errors import InputError
 from glm_kvplan.tensor import TensorSpec, device_bytes

@@ -9,7 +9,7 @@ from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, Lengths, read_demand
-from glm_kvplan.engines.engine import Plan, answering
+from glm_kvplan.engines.protocol import Plan, answering
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
 

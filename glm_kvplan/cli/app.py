@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from glm_kvplan.cli import COMMANDS, PANELS
 from glm_kvplan.cli.language import take_language
-from glm_kvplan.engines.engine import Engine, assumed_engine
+from glm_kvplan.engines.protocol import Engine, assumed_engine
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
 

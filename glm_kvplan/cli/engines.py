@@ -6,7 +6,7 @@ import typer
 
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json
-from glm_kvplan.engines.engine import find_release
+from glm_kvplan.engines.protocol import find_release
 from glm_kvplan.errors import InputError
 
 

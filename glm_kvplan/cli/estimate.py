@@ -9,7 +9,7 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-from glm_kvplan.engines.engine import answering
+from glm_kvplan.engines.protocol import answering
 
 
 @takes(*DEPLOYMENT)

@@ -8,7 +8,7 @@ from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
-from glm_kvplan.engines.engine import answering, assumed_engine, engine_answering
+from glm_kvplan.engines.protocol import answering, assumed_engine, engine_answering
 
 
 def _topics() -> list[str]:

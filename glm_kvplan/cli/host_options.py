@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from glm_kvplan.engines.engine import Plan
+from glm_kvplan.engines.protocol import Plan
 from glm_kvplan.errors import one_line
 from glm_kvplan.units import GIB, parse_count
 from glm_kvplan.workload import HostGiven

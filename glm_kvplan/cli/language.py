@@ -39,6 +39,6 @@ def spoken() -> "Words":
         name, source = os.environ.get(_VARIABLE) or ENGLISH.language, _VARIABLE
     if name == ENGLISH.language:
         return ENGLISH
-    from glm_kvplan.show.words import load_words
+    from glm_kvplan.show.languages import load_words
 
     return load_words(name, source)

@@ -6,7 +6,7 @@ import typer
 
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import Json, Model, Revision
-from glm_kvplan.engines.engine import assumed_engine, engine_answering
+from glm_kvplan.engines.protocol import assumed_engine, engine_answering
 from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.model.loader import load_model
 

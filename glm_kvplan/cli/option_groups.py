@@ -11,8 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import typer
 from typer.core import TyperOption
 
-from glm_kvplan.engines.engine import Engine
 from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.protocol import Engine
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -11,9 +11,9 @@ import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
-from glm_kvplan.engines.engine import NAMES, Given, assumed_engine, check_answers, engine_named
-from glm_kvplan.engines.engine import Engine as EngineAnswers
 from glm_kvplan.engines.planner import Launchable, given
+from glm_kvplan.engines.protocol import NAMES, Given, assumed_engine, check_answers, engine_named
+from glm_kvplan.engines.protocol import Engine as EngineAnswers
 from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.memory.gpu import known_gpus
 

@@ -8,9 +8,9 @@ import typer
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import ContainerName, Json, Launch, Model, Revision, Set, launch_given
 from glm_kvplan.engines.boot_logs import BesideLog, LoggedBoots, read_boots
-from glm_kvplan.engines.engine import NAMES, Engine, engine_answering, engine_named
 from glm_kvplan.engines.launches import Launchable, launched_engine
 from glm_kvplan.engines.planner import read_launch
+from glm_kvplan.engines.protocol import NAMES, Engine, engine_answering, engine_named
 from glm_kvplan.errors import InputError
 
 _SAVE = "Save"

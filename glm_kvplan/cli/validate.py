@@ -11,7 +11,7 @@ from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, read_workload
-from glm_kvplan.engines.engine import answering
+from glm_kvplan.engines.protocol import answering
 from glm_kvplan.engines.tensors_shown import Allocating
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_size

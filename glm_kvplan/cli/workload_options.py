@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glm_kvplan.engines.engine import Plan
+from glm_kvplan.engines.protocol import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
 from glm_kvplan.workload import DEFAULT_CONTEXT, Demand, Workload

@@ -8,7 +8,7 @@ from glm_kvplan.engines.log_stream import read_file
 from glm_kvplan.errors import InputError
 
 if TYPE_CHECKING:
-    from glm_kvplan.engines.engine import Engine
+    from glm_kvplan.engines.protocol import Engine
 
 
 class LogReader(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 
 
 class Change(NamedTuple):

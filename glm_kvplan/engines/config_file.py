@@ -9,7 +9,7 @@ from glm_kvplan.engines.option_words import Options, OptionTable, laid_over, rea
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.forms import LARGEST_TEXT
 from glm_kvplan.launch.launch import Launch, Settings
-from glm_kvplan.launch.words import Word, defined, printable
+from glm_kvplan.launch.marked_words import Word, defined, printable
 from glm_kvplan.reading.guarded_file import inside, read_text
 from glm_kvplan.reading.secret_words import Concealed
 from glm_kvplan.reading.unreadable import UnreadableError

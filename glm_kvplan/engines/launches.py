@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from glm_kvplan.engines.engine import Command, Release
+from glm_kvplan.engines.protocol import Command, Release
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.forms import launches_in

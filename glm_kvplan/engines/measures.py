@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 
 # Measures that every engine gives, under these names; an engine's own stand beside them under its own names.
 SHARED = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.words import Word, defined, printable
+from glm_kvplan.launch.marked_words import Word, defined, printable
 from glm_kvplan.reading.secret_words import like, quoted, without_userinfo
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")

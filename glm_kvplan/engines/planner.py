@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glm_kvplan.engines.engine import Command, Given, Plan, Release, engine_named, find_release
+from glm_kvplan.engines.protocol import Command, Given, Plan, Release, engine_named, find_release
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch import Container, Found
-from glm_kvplan.launch.words import printable
+from glm_kvplan.launch.marked_words import printable
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import Model, existing_path, load_model
 from glm_kvplan.reading.secret_words import without_userinfo

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from glm_kvplan.show.said import Text, say
 
 if TYPE_CHECKING:
-    from glm_kvplan.engines.engine import Engine
+    from glm_kvplan.engines.protocol import Engine
     from glm_kvplan.memory.given import MemoryGiven
     from glm_kvplan.workload import Demand
 

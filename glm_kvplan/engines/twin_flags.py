@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from glm_kvplan.engines.engine import Engine, Given, Release
 from glm_kvplan.engines.flag import Flag, check_value, option_of
+from glm_kvplan.engines.protocol import Engine, Given, Release
 from glm_kvplan.engines.twins import twin_in
 from glm_kvplan.errors import InputError
 

@@ -12,7 +12,7 @@ from glm_kvplan.launch.bash.values import Scalar, plain
 from glm_kvplan.launch.environment_file import read_environment
 from glm_kvplan.launch.launch import Container, Found, Launch, Server
 from glm_kvplan.launch.manifest import container_launches
-from glm_kvplan.launch.words import Word, printable
+from glm_kvplan.launch.marked_words import Word, printable
 
 # What Compose takes literally and a here-document would not: backslashes, command substitutions; `$$` is a dollar.
 _LITERAL = re.compile(r"\$\$|\$(?=[^\w{]|$)|[\\`]")

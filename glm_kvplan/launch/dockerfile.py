@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.launch import Found, Server
+from glm_kvplan.launch.marked_words import printable
 from glm_kvplan.launch.server_commands import launches_of_text
-from glm_kvplan.launch.words import printable
 
 _FROM = re.compile(r"(?im)^FROM\s+(?:--\S+\s+)*(\S+)")
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)

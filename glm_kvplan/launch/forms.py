@@ -8,8 +8,8 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.given_values import GivenValues
 from glm_kvplan.launch.launch import Found, Launch, Server
+from glm_kvplan.launch.marked_words import Word
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
-from glm_kvplan.launch.words import Word
 
 LARGEST_TEXT = 10 << 20  # characters of a script, bytes of a file
 # What a deployment file needs, at the left margin, in YAML and in TOML: no shell script has it there.

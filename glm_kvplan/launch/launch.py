@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from glm_kvplan.launch.words import Mark, Word
+from glm_kvplan.launch.marked_words import Mark, Word
 
 
 class Server(NamedTuple):

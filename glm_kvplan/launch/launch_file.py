@@ -7,7 +7,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.forms import LARGEST_TEXT, launches_in
 from glm_kvplan.launch.launch import Found, Server
-from glm_kvplan.launch.words import printable
+from glm_kvplan.launch.marked_words import printable
 from glm_kvplan.reading.guarded_file import inside, read_stdin, read_text
 
 ADVICE = "a launch script is a few KiB"  # about a large one

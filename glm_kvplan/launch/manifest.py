@@ -8,8 +8,8 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.bash.values import mark_of, text_of
 from glm_kvplan.launch.launch import Container, Found, Launch, Server, Settings
+from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.launch.server_commands import launches_of_words
-from glm_kvplan.launch.words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
 

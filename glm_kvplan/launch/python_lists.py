@@ -8,8 +8,8 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.bash.values import Scalar, mark_of, plain, text_of
 from glm_kvplan.launch.launch import Found, Launch, Server
+from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
-from glm_kvplan.launch.words import Mark, Piece, Word, concealed, secret_values
 
 _LARGEST = 1 << 20  # characters of a program
 _LOOKS = re.compile(r"(?m)^(?:import |from \w[\w.]* import )|[\[(]\s*(?:sys\.executable|['\"])")

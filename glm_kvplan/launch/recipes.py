@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from glm_kvplan.launch.launch import Container, Found, Launch, Server, Settings
-from glm_kvplan.launch.words import Word, printable
+from glm_kvplan.launch.marked_words import Word, printable
 
 _DEEPEST = 6
 _MOST_NODES = 100_000

@@ -9,7 +9,7 @@ from glm_kvplan.launch.bash.builtin_commands import nested
 from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
 from glm_kvplan.launch.bash.values import Scalar, scalar_of
 from glm_kvplan.launch.launch import Found, Launch, Server
-from glm_kvplan.launch.words import Piece, Word, printable, split_assignment
+from glm_kvplan.launch.marked_words import Piece, Word, printable, split_assignment
 
 _OTHER_MODULES = ("tensorrt_llm", "lmdeploy", "mlc_llm", "mlx_lm", "llama_cpp", "dynamo.trtllm")
 _OTHER_PROGRAMS = (

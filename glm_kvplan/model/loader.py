@@ -67,7 +67,7 @@ def geometry_from_config(config: Mapping[str, Any], origin: str = "config.json")
     Raises InputError for another architecture, a missing or wrong key (by its full dotted name), and parts that
     contradict each other.
     """
-    from glm_kvplan.model.schema import validate
+    from glm_kvplan.model.config_schema import validate
 
     check_architecture(config, origin)
     text = text_part(config, origin)

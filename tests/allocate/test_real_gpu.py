@@ -11,7 +11,7 @@ from test_validate import run, tensor
 
 from glm_kvplan.allocate.allocation import Allocation
 from glm_kvplan.allocate.device import available_memory, find_device
-from glm_kvplan.allocate.failures import AllocationError
+from glm_kvplan.allocate.device_failures import AllocationError
 from glm_kvplan.units import GIB
 
 pytestmark = [
@@ -31,7 +31,7 @@ assert "expandable" in found.measures[2].explanation
 FAILING = """
 import torch
 from glm_kvplan.allocate.device import Device
-from glm_kvplan.allocate.failures import as_failure
+from glm_kvplan.allocate.device_failures import as_failure
 try:
     torch.zeros(4, device="cuda")[torch.tensor([1 << 40], device="cuda")].sum().item()
 except RuntimeError as error:

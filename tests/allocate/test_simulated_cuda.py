@@ -11,7 +11,7 @@ from test_validate import SMALL, build, shrink
 from glm_kvplan.allocate.allocation import Allocation
 from glm_kvplan.allocate.allocator_rounding import Allocator, cuda_bounds, this_allocator
 from glm_kvplan.allocate.device import Device, find_device
-from glm_kvplan.allocate.failures import AllocationError, DeviceFailedError, as_failure
+from glm_kvplan.allocate.device_failures import AllocationError, DeviceFailedError, as_failure
 from glm_kvplan.allocate.validation import Validation, validate
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.errors import InputError
@@ -216,7 +216,7 @@ class Engine:
 
 def test_running_out_in_the_engines_second_pool_frees_both(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool whose constructor fails is held by its frame alone; 203 MB stayed on the card."""
-    from setups import one_rank
+    from hand_counted import one_rank
     from test_validate import DEPLOYMENT, PROFILE
 
     from glm_kvplan.engines.sglang import own_pools

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 from test_pools import records, specs_of
 
 from glm_kvplan.allocate import device as devices
@@ -13,7 +13,7 @@ from glm_kvplan.allocate import validation as module
 from glm_kvplan.allocate.allocation import Allocation
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.allocate.device import Device, available_memory, find_device, resident_memory
-from glm_kvplan.allocate.failures import AllocationError
+from glm_kvplan.allocate.device_failures import AllocationError
 from glm_kvplan.allocate.validation import Validation, validate
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from glm_kvplan.engines.engine import Command
 from glm_kvplan.engines.planner import read_launch
+from glm_kvplan.engines.protocol import Command
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.forms import launches_in

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glm_kvplan.engines.engine import Command
 from glm_kvplan.engines.launches import LaunchCommand
 from glm_kvplan.engines.planner import plan, read_launch
+from glm_kvplan.engines.protocol import Command
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.weight_format import weight_format

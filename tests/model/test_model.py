@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from paths import DATA
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.model.config_schema import MOST_LAYERS
 from glm_kvplan.model.loader import (
     BUNDLED,
     BUNDLED_REVISION,
@@ -17,7 +18,6 @@ from glm_kvplan.model.loader import (
     geometry_from_config,
     load_model,
 )
-from glm_kvplan.model.schema import MOST_LAYERS
 
 CONFIGS = DATA / "configs"
 FULL, LINEAR = "deepseek_sparse_attention", "linear_attention"

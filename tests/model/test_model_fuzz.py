@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.model.config_schema import MOST_LAYERS
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import BUNDLED, geometry_from_config, load_model
-from glm_kvplan.model.schema import MOST_LAYERS
 
 
 def published():

@@ -27,7 +27,10 @@ LEVELS = (
 )
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
 HEAVY = {"torch", "numpy", "huggingface_hub", "yaml", "pydantic", "sglang", "pyarrow", "matplotlib"}
-PYDANTIC_MODELS = {Path("model/schema.py"), Path("answers/check/file_model.py")}  # imported by functions in their turn
+PYDANTIC_MODELS = {
+    Path("model/config_schema.py"),
+    Path("answers/check/file_model.py"),
+}  # imported by functions in their turn
 FRONT_DOORS = {PACKAGE / "__init__.py", PACKAGE / "__main__.py"}  # the package's own names, and `python -m glm_kvplan`
 MODULES = sorted(set(PACKAGE.rglob("*.py")) - FRONT_DOORS)
 
@@ -100,7 +103,7 @@ OWN_WORDS = {"context_length", "max_running_requests", "page_size", "block_size"
 
 
 def engine_words() -> set[str]:
-    from glm_kvplan.engines.engine import NAMES, engine_named
+    from glm_kvplan.engines.protocol import NAMES, engine_named
 
     engines = [engine_named(name) for name in NAMES]
     flags = {flag.name for engine in engines for flag in engine.flags if "_" in flag.name}

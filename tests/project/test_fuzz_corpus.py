@@ -17,8 +17,8 @@ import targets  # noqa: E402
 
 from glm_kvplan.engines.planner import Given, plan  # noqa: E402
 from glm_kvplan.engines.sglang.profile import load_profile  # noqa: E402
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate  # noqa: E402
 from glm_kvplan.engines.sglang.sizing.start import boot  # noqa: E402
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate  # noqa: E402
 from glm_kvplan.memory.given import MemoryGiven  # noqa: E402
 from glm_kvplan.memory.gpu import find_gpu  # noqa: E402
 from glm_kvplan.model.loader import Model, bundled_geometry  # noqa: E402

@@ -21,8 +21,8 @@ from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.chart import Stack
+from glm_kvplan.show.languages import load_words
 from glm_kvplan.show.page_file import page_bytes
-from glm_kvplan.show.words import load_words
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")

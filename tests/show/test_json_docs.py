@@ -127,7 +127,7 @@ def test_the_tables_are_the_types() -> None:
 
 
 def test_sweeps_columns_are_named() -> None:
-    from glm_kvplan.engines.engine import NAMES, engine_named
+    from glm_kvplan.engines.protocol import NAMES, engine_named
     from glm_kvplan.engines.sweep_columns import sweeping
 
     text = section("sweep")

@@ -10,7 +10,7 @@ from paths import ROOT
 
 from glm_kvplan.cli import main
 from glm_kvplan.show import said
-from glm_kvplan.show.words import load_words
+from glm_kvplan.show.languages import load_words
 
 PHRASES = tomllib.loads((ROOT / "glm_kvplan" / "show" / "words_zh.toml").read_text(encoding="utf-8"))
 SGLANG = ("--gpu", "h200", "--tp-size", "8")

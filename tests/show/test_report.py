@@ -29,11 +29,11 @@ from glm_kvplan.show import drawing
 from glm_kvplan.show.chart import PanelChart, Stack
 from glm_kvplan.show.drawing_style import COLOURS
 from glm_kvplan.show.html import html
+from glm_kvplan.show.languages import LANGUAGES, load_words
 from glm_kvplan.show.markdown import markdown
 from glm_kvplan.show.page import Cell, Figure, Line, Page, Table
 from glm_kvplan.show.page_file import page_bytes
 from glm_kvplan.show.said import ENGLISH, Words
-from glm_kvplan.show.words import LANGUAGES, load_words
 
 SHOW = ROOT / "glm_kvplan" / "show"
 CHARTS = ("map", "frontier", "prices", "split", "host")

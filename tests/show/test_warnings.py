@@ -16,9 +16,9 @@ from glm_kvplan.engines.sglang.answers.report_answer import answer_report
 from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
 from glm_kvplan.engines.sglang.answers.solve_page import solve_page
-from glm_kvplan.engines.sglang.sizing.estimate import Workload
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.html import html
 from glm_kvplan.show.json import document

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.answers.check.positions import PlacedError, line_of
-from glm_kvplan.engines.engine import Engine
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.engines.twins import twin_of
 from glm_kvplan.reading.secret_words import quoted
 from glm_kvplan.reading.yaml_text import KeyPath

@@ -12,9 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from glm_kvplan.engines.engine import NAMES, Engine, assumed_engine, engine_named
 from glm_kvplan.engines.expectations import EXPECTATIONS, KINDS, Expectations
 from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.protocol import NAMES, Engine, assumed_engine, engine_named
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus

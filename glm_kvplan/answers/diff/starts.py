@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
-from glm_kvplan.engines.engine import Plan
 from glm_kvplan.engines.measures import SHARED, Measure, Started
+from glm_kvplan.engines.protocol import Plan
 
 KINDS = ("served", "pool", "size", "limit", "unit", "flag")
 

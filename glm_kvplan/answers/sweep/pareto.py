@@ -5,7 +5,7 @@ from typing import Any
 
 from glm_kvplan.answers.sweep.axes import Axis, read_axis
 from glm_kvplan.answers.sweep.points import Sweep
-from glm_kvplan.engines.engine import Given
+from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.sweep_columns import SERVED, sweeping
 from glm_kvplan.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from glm_kvplan.answers.sweep.axes import ENGINE, Axis, check_axes, count_points, flag_value, points, release_named
 from glm_kvplan.contexts import Contexts, contexts
-from glm_kvplan.engines.engine import Engine, Given, Release
+from glm_kvplan.engines.protocol import Engine, Given, Release
 from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, Point, result_columns, sweeping
 from glm_kvplan.engines.twin_flags import check_twins, translated
 from glm_kvplan.errors import InputError, KvplanError, RefusedError

@@ -3,7 +3,7 @@
 from glm_kvplan.engines.config_file import Key, Rules
 from glm_kvplan.engines.option_words import OptionTable
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.words import printable
+from glm_kvplan.launch.marked_words import printable
 
 
 def _words(key: Key, table: OptionTable) -> list[str]:

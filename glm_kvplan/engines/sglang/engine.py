@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Flag, Variable, read_value
+from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.sglang import profile
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import TABLE

@@ -11,7 +11,7 @@ from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.option_lists import memory_table, option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.launch.launch import Launch
-from glm_kvplan.launch.words import Word, defined
+from glm_kvplan.launch.marked_words import Word, defined
 
 
 def parse_flags(argv: Sequence[str]) -> dict[str, object]:

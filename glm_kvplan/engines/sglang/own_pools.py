@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from glm_kvplan.allocate.allocation import Progress, Taken, account
 from glm_kvplan.allocate.device import Device, import_torch
-from glm_kvplan.allocate.failures import as_failure, give_back, let_go
+from glm_kvplan.allocate.device_failures import as_failure, give_back, let_go
 from glm_kvplan.engines.sglang.components import pool_units
 from glm_kvplan.engines.sglang.components.latent_kv import row_elements
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, packed_fp4, quantization_method, weight_format

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from glm_kvplan.engines.vllm.flag_values import read_nested
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.words import Word
+from glm_kvplan.launch.marked_words import Word
 from glm_kvplan.reading.secret_words import like
 
 _LEVEL = "--optimization-level"

@@ -11,7 +11,7 @@ from glm_kvplan.engines.vllm.environment import ENVIRONMENT
 from glm_kvplan.engines.vllm.flexible_words import plain_words
 from glm_kvplan.engines.vllm.option_lists import option_table
 from glm_kvplan.launch.launch import Launch
-from glm_kvplan.launch.words import Word, defined
+from glm_kvplan.launch.marked_words import Word, defined
 
 
 def read_launch_command(words: Sequence[str] | str, release: str, within: Path | None = None) -> LaunchCommand:

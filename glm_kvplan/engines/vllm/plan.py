@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from glm_kvplan.engines.engine import Given
 from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.measures import Started
+from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
 from glm_kvplan.engines.vllm.deployment import Deployment
 from glm_kvplan.engines.vllm.rank import Rank

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.vllm.blocks import Blocks
 from glm_kvplan.engines.vllm.components import ledgers
 from glm_kvplan.workload import Workload

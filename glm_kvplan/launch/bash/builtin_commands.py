@@ -9,7 +9,7 @@ from glm_kvplan.launch.bash import truth
 from glm_kvplan.launch.bash.assignments import appended, empty_list
 from glm_kvplan.launch.bash.syntax import Part, Text, WordNode
 from glm_kvplan.launch.bash.values import UNSET, Array, Scalar, known_text, mark_of, missing, plain, text_of
-from glm_kvplan.launch.words import Mark, Piece, printable
+from glm_kvplan.launch.marked_words import Mark, Piece, printable
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter

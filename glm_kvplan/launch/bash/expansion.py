@@ -25,7 +25,7 @@ from glm_kvplan.launch.bash.values import (
     plain,
     text_of,
 )
-from glm_kvplan.launch.words import Mark, Piece
+from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter

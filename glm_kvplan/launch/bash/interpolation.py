@@ -9,7 +9,7 @@ from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
 from glm_kvplan.launch.bash.statement_reader import parts_of_text
 from glm_kvplan.launch.bash.values import Scalar, mark_of, text_of
 from glm_kvplan.launch.bash.word_reader import pieces_in
-from glm_kvplan.launch.words import Piece, Word
+from glm_kvplan.launch.marked_words import Piece, Word
 
 
 def interpolated(text: str, around: Surroundings) -> Scalar:

@@ -47,7 +47,7 @@ from glm_kvplan.launch.bash.values import (
     text_of,
     weight,
 )
-from glm_kvplan.launch.words import Mark, Piece, Word, concealed, secret_values
+from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.reading.secret_words import key_like
 
 _LARGEST = 1 << 25  # characters that expansion may make: a text can double a variable line after line

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from glm_kvplan.launch.bash.syntax import Statement
 from glm_kvplan.launch.bash.values import Array, Scalar, Value, joined, text_of
-from glm_kvplan.launch.words import Mark, secret_values
+from glm_kvplan.launch.marked_words import Mark, secret_values
 from glm_kvplan.reading.secret_words import key_like
 
 ARGUMENTS = "@"  # not a variable's name: the script's or function's arguments

@@ -10,7 +10,7 @@ from glm_kvplan.launch.bash.scope import ARGUMENTS
 from glm_kvplan.launch.bash.syntax import Assignment, Redirect, Simple, Statement, WordNode
 from glm_kvplan.launch.bash.truth import Truth
 from glm_kvplan.launch.bash.values import Array, Scalar, Value, missing, plain
-from glm_kvplan.launch.words import Mark, Piece
+from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter

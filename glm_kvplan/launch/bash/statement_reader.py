@@ -25,7 +25,7 @@ from glm_kvplan.launch.bash.syntax import (
     WordNode,
 )
 from glm_kvplan.launch.bash.word_reader import WordReader
-from glm_kvplan.launch.words import Piece
+from glm_kvplan.launch.marked_words import Piece
 
 _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|\{|\}|!|\[\[)"

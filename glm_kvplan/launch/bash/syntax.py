@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from glm_kvplan.launch.words import Piece
+from glm_kvplan.launch.marked_words import Piece
 
 
 @dataclass(frozen=True, slots=True)

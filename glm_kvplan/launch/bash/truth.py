@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from glm_kvplan.launch.bash.expansion import Field
 from glm_kvplan.launch.bash.syntax import Calculation, Condition, Text, WordNode
 from glm_kvplan.launch.bash.values import Scalar, Unset, is_empty, mark_of, text_of
-from glm_kvplan.launch.words import Mark
+from glm_kvplan.launch.marked_words import Mark
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter

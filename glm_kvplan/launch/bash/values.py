@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from glm_kvplan.launch.words import Mark, Piece, Word
+from glm_kvplan.launch.marked_words import Mark, Piece, Word
 from glm_kvplan.reading.secret_words import key_like
 
 _SHOWABLE = re.compile(r"[\w.,/:@%+-]{1,24}")

@@ -17,7 +17,7 @@ from glm_kvplan.launch.bash.syntax import (
     WordNode,
 )
 from glm_kvplan.launch.bash.values import missing
-from glm_kvplan.launch.words import Piece
+from glm_kvplan.launch.marked_words import Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.syntax import Body

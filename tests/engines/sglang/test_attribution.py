@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from hand_counted import one_rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from setups import one_rank
 
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes

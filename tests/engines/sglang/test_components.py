@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hand_counted import one_rank
 from paths import ROOT
-from setups import one_rank
 
 from glm_kvplan.cli import main
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.boot_log.lines import SHAPES
 from glm_kvplan.engines.sglang.components import COMPONENTS, locations, rank_ledgers, tensor_specs

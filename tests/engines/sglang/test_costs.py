@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile

@@ -7,7 +7,7 @@ from test_likely_card import boot, free
 from test_resolve_rules import resolved
 
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
-from glm_kvplan.engines.sglang.boot_log.rows import printed_sizes
+from glm_kvplan.engines.sglang.boot_log.log_rows import printed_sizes
 from glm_kvplan.engines.sglang.checks.judgements import longest_context
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.weight_format import weight_format

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.host_pools import HostPool, state_pool

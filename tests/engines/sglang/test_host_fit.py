@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hand_counted import one_rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from setups import one_rank
 from test_host import B200_SIZES, B200_TP4_MTP
 
 from glm_kvplan.engines.sglang.components import locations, tensor_specs

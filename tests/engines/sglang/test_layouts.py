@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from setups import EXACT, PLAIN, SLOT, TEN, WIDE, WIDE_PAGE, Flags, server_of
+from hand_counted import EXACT, PLAIN, SLOT, TEN, WIDE, WIDE_PAGE, Flags, server_of
 
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.plan import Plan

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.components import compress_tail, latent_kv
 from glm_kvplan.engines.sglang.components import host_pools as host
@@ -13,7 +13,7 @@ from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 from glm_kvplan.model.loader import bundled_geometry
 
 GEOMETRY = bundled_geometry()

@@ -1,7 +1,7 @@
 """Where every cached object lies: pools, tensors, tree component, host pool, and why, in every case there is."""
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 
 from glm_kvplan.engines.sglang.components import locations
 from glm_kvplan.engines.sglang.components.component import Location

@@ -6,7 +6,7 @@ from math import hypot
 from typing import Any
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes

@@ -4,7 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from setups import DRAFT_PAGE, DRAFTS, FIXED, GEOMETRY, PAGE, SCALED_PAGE, SLOT, TWO_WORKERS, WIDE, WIDE_PAGE, server_of
+from hand_counted import (
+    DRAFT_PAGE,
+    DRAFTS,
+    FIXED,
+    GEOMETRY,
+    PAGE,
+    SCALED_PAGE,
+    SLOT,
+    TWO_WORKERS,
+    WIDE,
+    WIDE_PAGE,
+    server_of,
+)
 
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal

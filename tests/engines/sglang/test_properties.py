@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from hand_counted import one_rank
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from setups import one_rank
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.planner import Given, Plan
 from glm_kvplan.engines.sglang.components import pool_units as counts
 from glm_kvplan.engines.sglang.components import rank_ledgers, tensor_specs
@@ -19,10 +19,10 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile, page_size
 from glm_kvplan.engines.sglang.rank import Rank, rank_of, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_stages
 from glm_kvplan.engines.sglang.sizing.start import boot
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus

@@ -10,9 +10,9 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.reconcile_page import _difference
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
+from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes, Row, bytes_row, telling_digits
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
-from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, Row, bytes_row, telling_digits
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.units import GIB

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from setups import (
+from hand_counted import (
     DRAFT_PAGE,
     DRAFTS,
     FIXED,

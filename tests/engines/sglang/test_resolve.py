@@ -5,10 +5,10 @@ import json
 from functools import cache
 from typing import Any
 
+from hand_counted import one_rank
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import DATA
-from setups import one_rank
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.flags import FLAGS

@@ -1,7 +1,7 @@
 """Headroom beside the pools: what is left, what is needed, and what is given up for it, counted by hand."""
 
 import pytest
-from setups import EXACT, PAGE, PLAIN, SLOT, TEN, one_rank, server_of
+from hand_counted import EXACT, PAGE, PLAIN, SLOT, TEN, one_rank, server_of
 
 from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.components import tensor_specs

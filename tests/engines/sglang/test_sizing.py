@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hand_counted import one_rank
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import DATA
-from setups import one_rank
 
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.deployment import Deployment

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 
 from glm_kvplan.cli.workload_options import read_workload
 from glm_kvplan.engines.planner import Plan, plan
@@ -13,10 +13,10 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_rank, attempt_stages, size
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.units import GIB, LARGEST_GIB

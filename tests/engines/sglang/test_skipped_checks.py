@@ -3,7 +3,7 @@
 from test_resolve import outcome, records
 
 from glm_kvplan.engines.sglang.resolve.start_checks import CHECKS, due
-from glm_kvplan.engines.sglang.resolve.start_checks.check import ENVIRONMENT, Check, Launch, asked_only, refuse
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import ENVIRONMENT, Check, Launch, asked_only, refuse
 
 
 def made_up(refuses: object) -> frozenset[str]:

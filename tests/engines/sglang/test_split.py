@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from setups import EXACT, PAGE, PLAIN, SLOT, TEN, TWO_WORKERS, server_of
+from hand_counted import EXACT, PAGE, PLAIN, SLOT, TEN, TWO_WORKERS, server_of
 
 from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.planner import plan

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from setups import one_rank
+from hand_counted import one_rank
 
 from glm_kvplan.answers.diff.starts import Side, start_changes
 from glm_kvplan.engines.changes import Change, byte_changes, unit_changes
-from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.ledger import Account, Ledger
 from glm_kvplan.engines.planner import Plan, plan
 from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.components import tensor_specs

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.answers.map_shown import MapShown, show_map
 from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown, overrun_warnings, show_overrun
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.components.decode_overrun import decode_overrun
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
 from glm_kvplan.engines.sglang.sizing.pool_map import pool_map
+from glm_kvplan.engines.sglang.sizing.workload_cost import Estimate, RankEstimate, Workload, estimate
 from glm_kvplan.errors import InputError
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.said import Text, say

@@ -6,8 +6,8 @@ from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.boot_log.boot import LoggedMemory
 from glm_kvplan.engines.sglang.boot_log.causes import causes
+from glm_kvplan.engines.sglang.boot_log.log_rows import Row
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Fit, Reconciliation
-from glm_kvplan.engines.sglang.boot_log.rows import Row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.show.said import Said, Text, say
 

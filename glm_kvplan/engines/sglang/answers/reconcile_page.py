@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.sglang.answers.reconcile_answer import ReconcileAnswer
-from glm_kvplan.engines.sglang.boot_log.rows import Row as BootRow
-from glm_kvplan.engines.sglang.boot_log.rows import telling_digits
+from glm_kvplan.engines.sglang.boot_log.log_rows import Row as BootRow
+from glm_kvplan.engines.sglang.boot_log.log_rows import telling_digits
 from glm_kvplan.show.format import count
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say

@@ -9,7 +9,7 @@ from glm_kvplan.engines.sglang.deployment import SIZING
 from glm_kvplan.engines.sglang.flags import missing_in
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import EngineProfile
-from glm_kvplan.engines.sglang.sizing.estimate import Estimate, RankEstimate, Workload, estimate
+from glm_kvplan.engines.sglang.sizing.workload_cost import Estimate, RankEstimate, Workload, estimate
 
 
 class FieldChange(NamedTuple):

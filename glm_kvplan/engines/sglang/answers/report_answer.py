@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.component import Ledger
 from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown, answer_advise, show_demand
 from glm_kvplan.engines.sglang.answers.estimate_answer import shortfalls
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
@@ -13,7 +13,6 @@ from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer, show_sta
 from glm_kvplan.engines.sglang.components import rank_ledgers
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
-from glm_kvplan.engines.sglang.sizing.estimate import estimate
 from glm_kvplan.engines.sglang.sizing.frontier import Frontier, fits, frontier
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import prices
@@ -22,6 +21,7 @@ from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, che
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.sizing_steps import Step, sizing_steps
 from glm_kvplan.engines.sglang.sizing.start import boot
+from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
 from glm_kvplan.workload import Workload

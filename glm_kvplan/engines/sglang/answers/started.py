@@ -6,8 +6,8 @@ from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.sglang.checks.judgements import longest_context, resident
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.estimate import estimate
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
+from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import Workload
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.sglang.boot_log.boot import logged_memory
+from glm_kvplan.engines.sglang.boot_log.log_rows import Row, printed_sizes
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, rows_of
-from glm_kvplan.engines.sglang.boot_log.rows import Row, printed_sizes
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import GIB
 

@@ -7,7 +7,7 @@ only a narrow band of free memory gives.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes
+from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 
 _STEPS = 60  # halvings: below the last digit of a float of GiB

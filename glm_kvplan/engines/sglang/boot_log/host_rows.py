@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
-from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, decimals, half_step, word_row
+from glm_kvplan.engines.sglang.boot_log.log_rows import Row, bytes_row, count_row, decimals, half_step, word_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
-from glm_kvplan.engines.sglang.boot_log.rows import Row, bytes_row, count_row, half_step, telling_digits, word_row
+from glm_kvplan.engines.sglang.boot_log.log_rows import Row, bytes_row, count_row, half_step, telling_digits, word_row
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
 from glm_kvplan.engines.sglang.components import pool_units, tensor_specs
 from glm_kvplan.engines.sglang.components.component import DRAFT

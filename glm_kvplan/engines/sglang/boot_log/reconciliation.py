@@ -10,8 +10,8 @@ from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
 from glm_kvplan.engines.sglang.boot_log.log_launch import environment_of, flags_of
 from glm_kvplan.engines.sglang.boot_log.log_releases import possible, said
+from glm_kvplan.engines.sglang.boot_log.log_rows import Row
 from glm_kvplan.engines.sglang.boot_log.pool_rows import flag_rows, pool_rows
-from glm_kvplan.engines.sglang.boot_log.rows import Row
 from glm_kvplan.engines.sglang.boot_log.server_args import require_model
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing, sizing
 from glm_kvplan.engines.sglang.boot_log.world import world_sizes

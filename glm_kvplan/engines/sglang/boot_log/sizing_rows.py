@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LoggedMemory, logged_memory
 from glm_kvplan.engines.sglang.boot_log.fit import Band, fit
-from glm_kvplan.engines.sglang.boot_log.rows import PrintedSizes, Row, count_row, half_step, printed_sizes, word_row
+from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes, Row, count_row, half_step, printed_sizes, word_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt

@@ -1,6 +1,6 @@
 """The kinds of memory of one rank, one file each, and what is read off their list: tensors, ledgers, locations."""
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.components import (
     compress_tail,
     decode_ring,

@@ -5,7 +5,7 @@ The engine takes the flag without a radix cache only; its sizing does not know i
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.components import kda_state, pool_units
 from glm_kvplan.engines.sglang.components.component import STATE_POOL, Component, Location, Part, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes

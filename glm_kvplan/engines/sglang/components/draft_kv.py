@@ -6,7 +6,7 @@ other tensors.
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.components import index_keys, latent_kv
 from glm_kvplan.engines.sglang.components.component import (
     DRAFT,

@@ -6,7 +6,7 @@ any other for layers like the target's, and allocates what the draft really need
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.components import draft_kv, pool_units
 from glm_kvplan.engines.sglang.components.component import (
     DRAFT,

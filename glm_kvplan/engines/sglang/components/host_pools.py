@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.ledger import Account, Ledger
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv
 from glm_kvplan.engines.sglang.components.component import KV_SPLIT

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.components import pool_units
 from glm_kvplan.engines.sglang.components.component import (
     SLAB,

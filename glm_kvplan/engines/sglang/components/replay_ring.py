@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.components import kda_state, pool_units
 from glm_kvplan.engines.sglang.components.component import (
     STATE_POOL,

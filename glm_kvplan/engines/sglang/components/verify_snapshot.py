@@ -5,7 +5,7 @@ Where verification replays recorded inputs instead, the convolution windows alon
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.components import kda_state, pool_units
 from glm_kvplan.engines.sglang.components.component import (
     SLAB,

@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.components.component import KV_SPLIT
 from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.profile import load_profile, releases
-from glm_kvplan.engines.sglang.sizing.estimate import estimate
+from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import GB, MB
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.estimate import Estimate
+from glm_kvplan.engines.sglang.sizing.workload_cost import Estimate
 from glm_kvplan.tensor import TensorSpec
 
 

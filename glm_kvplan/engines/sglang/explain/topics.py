@@ -7,7 +7,7 @@ from glm_kvplan.engines.sglang.explain import state_topics as state
 from glm_kvplan.engines.sglang.explain import token_topics as tokens
 from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, estimate
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 
 WHERE = "where"
 

@@ -1,6 +1,6 @@
 """Speculative decoding: what the algorithm's name, steps, top-k and draft tokens become."""
 
-from glm_kvplan.engines.sglang.resolve import draft_model
+from glm_kvplan.engines.sglang.resolve import draft_config
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site
 from glm_kvplan.errors import InputError, RefusedError
 
@@ -67,7 +67,7 @@ def speculation(a: Arguments, site: Site) -> None:
         )
     a.speculative_algorithm = name
     _check_decode_radix(a, site, name)
-    draft_model.find(a, site)
+    draft_config.find(a, site)
     if a.speculative_adaptive:
         _adaptive(a)
     if name in _STEPPED:
@@ -82,8 +82,8 @@ def speculation(a: Arguments, site: Site) -> None:
     if a.speculative_adaptive:
         a.max_draft_tokens = max(_CANDIDATES) + 1
         a.because["max_draft_tokens"] = _LARGEST
-    draft_model.check(a, site)
-    draft_model.cache_dtype(a, site)
+    draft_config.check(a, site)
+    draft_config.cache_dtype(a, site)
 
 
 def _stray_drafts(a: Arguments) -> None:

@@ -8,8 +8,8 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
-from glm_kvplan.engines.sglang.sizing.estimate import Workload, pool_sizes, workload_sizes
 from glm_kvplan.engines.sglang.sizing.solver import granted_requests
+from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, pool_sizes, workload_sizes
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.tensor import TensorSpec, device_bytes
 

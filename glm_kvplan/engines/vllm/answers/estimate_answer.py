@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.needed_blocks import given_blocks
 from glm_kvplan.engines.vllm.plan import Plan

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.contexts import contexts
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.vllm.components import ledgers
 from glm_kvplan.engines.vllm.plan import Plan

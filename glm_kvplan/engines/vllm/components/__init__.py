@@ -1,6 +1,6 @@
 """One file a kind of memory vLLM holds for this model; in their order: what a token, a state and a request cost."""
 
-from glm_kvplan.engines.component import Ledger
+from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.vllm.components import compress_tail, index_keys, kda_state, latent_rows, mtp_layer
 from glm_kvplan.engines.vllm.rank import Rank
 

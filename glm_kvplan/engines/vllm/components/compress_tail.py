@@ -1,6 +1,6 @@
 """Compress tails: the raw keys and gates of a request's newest tokens, until a pool of them is complete."""
 
-from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.ledger import Account, Ledger
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.tensor import DTYPE_BYTES

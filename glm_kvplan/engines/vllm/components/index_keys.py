@@ -1,6 +1,6 @@
 """Index keys: one FP8 key with its scale for every pool of tokens, in every full-attention layer."""
 
-from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.ledger import Account, Ledger
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
 

@@ -1,6 +1,6 @@
 """KDA states: a convolution window and a recurrent state in every linear layer, each padded to a page of the block."""
 
-from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.ledger import Account, Ledger
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.tensor import DTYPE_BYTES

@@ -1,6 +1,6 @@
 """Latent rows: the compressed K and V of a token in every full-attention layer."""
 
-from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.ledger import Account, Ledger
 from glm_kvplan.engines.vllm.rank import Rank
 
 

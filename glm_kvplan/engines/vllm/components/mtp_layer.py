@@ -1,6 +1,6 @@
 """The MTP layer: one more layer of latent rows and index keys while it drafts, however many tokens it drafts."""
 
-from glm_kvplan.engines.component import Account, Ledger
+from glm_kvplan.engines.ledger import Account, Ledger
 from glm_kvplan.engines.vllm.components import index_keys
 from glm_kvplan.engines.vllm.rank import Rank
 

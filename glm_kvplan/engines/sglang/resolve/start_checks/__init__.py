@@ -5,7 +5,7 @@ from operator import itemgetter, ne
 
 from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
 from glm_kvplan.engines.sglang.resolve.start_checks import adapters, experts, kernels, scheduling, serving
-from glm_kvplan.engines.sglang.resolve.start_checks.check import ENVIRONMENT, Check, Launch, asked_only, refuse
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import ENVIRONMENT, Check, Launch, asked_only, refuse
 
 CHECKS: tuple[Check, ...] = (*scheduling.CHECKS, *kernels.CHECKS, *experts.CHECKS, *adapters.CHECKS, *serving.CHECKS)
 # Most checks cannot refuse while what they ask first is as the engine has it: a launch skips those.

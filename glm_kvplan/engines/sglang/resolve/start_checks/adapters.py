@@ -1,6 +1,6 @@
 """Start-up checks of LoRA adapters and of the kernels that serve them."""
 
-from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import Check, Launch
 
 
 def _adapters(a: Launch) -> bool:

@@ -1,6 +1,6 @@
 """Start-up checks of the experts: their exchange, their kernels and their placement."""
 
-from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import Check, Launch
 
 _FLASHINFER = ("flashinfer_cutlass", "flashinfer_cutedsl", "flashinfer_trtllm", "flashinfer_trtllm_routed", "deep_gemm")
 

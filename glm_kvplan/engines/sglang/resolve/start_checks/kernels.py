@@ -1,6 +1,6 @@
 """Start-up checks of attention kernels, quantization and plug-ins against the card and the checkpoint."""
 
-from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import Check, Launch
 
 _PAGES = "arg_groups/overrides.py:1144-1200, mem_cache/memory_pool.py:5371-5373 at 0.5.23"
 # Kernels that set their own page, by the position (base, prefill, decode) in which they do, and kernels of any.

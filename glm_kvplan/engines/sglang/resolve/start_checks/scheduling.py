@@ -1,6 +1,6 @@
 """Start-up checks of the scheduler, the prefix cache and the roles of a server."""
 
-from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import Check, Launch
 
 
 def _tlru(a: Launch) -> bool:

@@ -1,6 +1,6 @@
 """Start-up checks of the HTTP and gRPC fronts, of workers, metrics and files: nothing here touches the GPU."""
 
-from glm_kvplan.engines.sglang.resolve.start_checks.check import Check, Launch
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import Check, Launch
 
 _SSL = "arg_groups/serving_hook.py:48-116 at 0.5.23"
 _GRPC = "arg_groups/serving_hook.py:361-426 at 0.5.23"
