@@ -1,9 +1,10 @@
 """A row for every point of a sweep: its flags resolved and sized as those of any server, its workload served."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from glm_kvplan.answers.sweep.axes import ENGINE, Axis, check_axes, count_points, flag_value, points, release_named
 from glm_kvplan.contexts import Contexts, contexts
@@ -21,7 +22,6 @@ _ROLES = ("site", "flag", "memory", "workload")
 
 Row = tuple[Any, ...]
 _Key = tuple[Any, ...]
-_T = TypeVar("_T")
 
 
 class Workload(NamedTuple):
@@ -77,10 +77,11 @@ class Sweep:
         self._prompt_at = roles.index("prompt") if "prompt" in roles else None
         self._said = len(results)  # of an engine's values: what several engines say alike comes first
         self._blank = (None,) * self._said
-        self._sites: dict[Hashable, _Site] = {}
-        self._plans: dict[Hashable, Any] = {}
-        self._points: dict[Hashable, Point | Refused] = {}
-        self._demands: dict[Hashable, Demand] = {}
+        # What several points share is kept; a plan that one point alone asks for is not.
+        kept = lru_cache(maxsize=MOST_KEPT)
+        self._sited, self._demanded = kept(self._site), kept(self._demand)
+        self._planned = kept(self._plan) if places["memory"] or self._prompt_at is not None else self._plan
+        self._sized = kept(self._size) if self._names["workload"] else self._size
         self._check()
 
     def _engines(self) -> tuple[Engine, ...]:
@@ -113,18 +114,18 @@ class Sweep:
         """The row of one point: its values on the axes, its status, what is said of it, and why it is refused."""
         prompt: Any = self.workload.prompt if self._prompt_at is None else point[self._prompt_at]
         place = (self._site_of(point), self._flags_of(point)), self._memory_of(point), prompt
-        found = _kept(self._points, place, lambda: self._size(*place))
+        found = self._sized(*place)
         if isinstance(found, Refused):
             return (*point, "refused", *self._blank, found.reason)
         asked, context_length = self._workload_of(point), found.context_length
-        demand = _kept(self._demands, (asked, context_length), lambda: self._demand(asked, context_length))
+        demand = self._demanded(asked, context_length)
         try:
             return (*point, "ok", *found.values(demand)[: self._said], None)
         except KvplanError as error:
             return (*point, "refused", *self._blank, str(error))
 
     def _size(self, place: _Key, memory: _Key, prompt: int | None) -> Point | Refused:
-        plan = _kept(self._plans, place, lambda: self._plan(*place))
+        plan = self._planned(*place)
         if isinstance(plan, Refused):
             return plan
         known = self.memory
@@ -138,7 +139,7 @@ class Sweep:
     def _plan(self, site: _Key, values: _Key) -> Any:
         names = zip(self._names["flag"], self._turned, values, strict=True)
         flags = {name: flag_value(flag, value) for name, flag, value in names}
-        given, other = _kept(self._sites, site, lambda: self._site(site))
+        given, other = self._sited(site)
         try:
             return given.plan(**flags) if other is None else translated(given.with_changes(flags), other).plan()
         except KvplanError as error:
@@ -166,17 +167,6 @@ class Sweep:
         concurrency = asked.get("concurrency", self.workload.concurrency)
         checkpoints = asked.get("checkpoints", self.workload.checkpoints)
         return Demand(lengths, LARGEST_COUNT if concurrency is None else concurrency, checkpoints or 0)
-
-
-def _kept(known: dict[Hashable, _T], key: Hashable, make: Callable[[], _T]) -> _T:
-    """The answer of `key`: the one kept, or a new one. A full cache starts over, which costs a walk little."""
-    if key in known:
-        return known[key]
-    answer = make()
-    if len(known) >= MOST_KEPT:
-        known.clear()
-    known[key] = answer
-    return answer
 
 
 def _refused(error: KvplanError) -> Refused:

@@ -21,7 +21,7 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
     tp, attn_tp = deployment.tp_size, deployment.attn_tp_size
     runner, exchange = deployment.moe_runner_backend, deployment.moe_a2a_backend
     sm100 = gpu is not None and gpu.sm100
-    own = _own_draft(deployment)
+    own, fp4 = _own_draft(deployment), _fp4_runner(runner, gpu)
     vision_width = 1 if deployment.mm_enable_dp_encoder else attn_tp
     return Placement(
         gpus=deployment.world_size,
@@ -44,9 +44,9 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
         relaid_experts=sm100
         and (runner == "deep_gemm" or (runner == "auto" and exchange in ("deepep", "mooncake", "nixl"))),
         # layers/quantization/marlin_utils_fp4.py:468-573 and layers/quantization/modelopt_quant.py:2553-2584 at 0.5.23
-        swizzled_copies=_fp4_runner(runner, gpu) == "marlin",
-        freed_copies=_fp4_runner(runner, gpu) == "flashinfer_cutlass",
-        split_cutlass=sm100 and tp > deployment.ep_size and _fp4_runner(runner, gpu) == "flashinfer_cutlass",
+        swizzled_copies=fp4 == "marlin",
+        freed_copies=fp4 == "flashinfer_cutlass",
+        split_cutlass=sm100 and tp > deployment.ep_size and fp4 == "flashinfer_cutlass",
         widened_mxfp4=gpu is not None and gpu.vendor == "rocm",
         modelopt_draft=True,  # models/deepseek_nextn.py:71-75, :294-299 at 0.5.23
         notes=tuple(_notes(deployment)),

@@ -49,7 +49,7 @@ _ONE = PoolSizes(0, 0, 1)
 
 def allocated_bytes(rank: Rank, sizes: PoolSizes) -> int:
     """Bytes of the `tensor_specs` that lie on the device."""
-    return sum([device_bytes(component.tensors(rank, sizes)) for component in COMPONENTS])
+    return device_bytes([spec for component in COMPONENTS for spec in component.tensors(rank, sizes)])
 
 
 def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:

@@ -40,7 +40,7 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
         "running requests": sizes.running_requests,
         "state slots": sizes.state_slots // slots_of_request(demand, deployment),
     }
-    limit = min(bounds, key=lambda name: bounds[name])
+    limit = min(bounds, key=bounds.__getitem__)
     most = max(0, bounds[limit])
     fits = 0 if sizes.tokens <= demand.contexts.longest else most
     if fits and len(demand.contexts.lengths) == 1:

@@ -48,7 +48,7 @@ class Server:
     read_on: Placement | None = None
     more_gib: float = 0.0  # left free after the load beyond all that
 
-    @property
+    @kept
     def deployment(self) -> Deployment:
         return self.plan.deployment
 
@@ -103,7 +103,7 @@ class Server:
     def _sized(self, available_gib: float) -> tuple[Solution, ...]:
         return size_stages(self._costs, self.budget.pre_gib, available_gib)
 
-    @property
+    @kept
     def failed(self) -> Solution | None:
         """The solution of the first stage that leaves the engine without pools; None where it starts."""
         for solution in self.solutions:
@@ -115,12 +115,12 @@ class Server:
     def starts(self) -> bool:
         return self.failed is None
 
-    @property
+    @kept
     def sizes(self) -> PoolSizes:
         """Tokens, state slots and running requests of a rank: the same on every stage."""
         return self.solutions[0].sizes
 
-    @property
+    @kept
     def solution(self) -> Solution:
         """The sizing that decides: of the stage that fails, else of the one with the least memory left."""
         return self.failed or self.solutions[self.stage]
@@ -170,12 +170,12 @@ class Server:
         """The pipeline stage with the least memory left."""
         return 0 if len(self.ranks) == 1 else self.taken.index(max(self.taken))
 
-    @property
+    @kept
     def unallocated(self) -> int:
         """Bytes the driver calls free there once the pools exist; negative where they do not fit."""
         return int(self.budget.available_gib * GIB) - self.taken[self.stage]
 
-    @property
+    @kept
     def usable(self) -> int:
         """Bytes serving can take: the free ones, and the draft's dropped embedding and head in torch's cache."""
         return self.unallocated + int(self.budget.returned_gib * GIB)
