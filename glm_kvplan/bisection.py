@@ -13,6 +13,18 @@ def largest(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
+def largest_near(likely: int, holds: Callable[[int], bool], low: int, high: int) -> int:
+    """As `largest`, from a number that is likely: few are tried where it lies near."""
+    at, step = min(max(likely, low), high), 1
+    if holds(at):
+        while at < high and holds(min(at + step, high)):
+            at, step = min(at + step, high), 2 * step
+        return largest(holds, at, min(at + step - 1, high))
+    while at - step > low and not holds(at - step):
+        at, step = at - step, 2 * step
+    return largest(holds, max(at - step, low), at - 1)
+
+
 def least(holds: Callable[[int], bool], low: int, high: int) -> int:
     """The least number above `low` that holds; `high` does, and what holds for a number holds above it."""
     while high - low > 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.quantile import quantile_of_sum
+from glm_kvplan.quantile import likely_draws, quantile_of_sum
 from glm_kvplan.reading.guarded_file import read_text
 from glm_kvplan.reading.json_text import read_json
 from glm_kvplan.reading.unreadable import UnreadableError
@@ -86,6 +86,11 @@ class Contexts(NamedTuple):
     def tokens(self, requests: int, page_size: int, reserve: int = 0) -> int:
         """Token places `requests` requests fill: each its context and `reserve` ahead of it, in whole pages."""
         return self.total(requests, lambda length: -(-(length + reserve) // page_size) * page_size)
+
+    def likely_requests(self, tokens: float, beside: float = 0.0) -> int:
+        """About how many requests fill so many tokens, where each takes `beside` more: a guess, to be tried."""
+        sizes = tuple([length + beside for length in self.lengths])
+        return likely_draws(sizes, self.weights, tokens, self.confidence)
 
 
 def contexts(pairs: Iterable[tuple[int, Fraction | int]]) -> Contexts:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.bisection import largest
+from glm_kvplan.bisection import largest_near
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.errors import InputError
@@ -46,7 +46,10 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     if fits and len(demand.contexts.lengths) == 1:
         fits = min(most, sizes.tokens // demand.contexts.tokens(1, page, reserve))
     elif fits and demand.contexts.tokens(most, page, reserve) > sizes.tokens:
-        fits = largest(lambda requests: demand.contexts.tokens(requests, page, reserve) <= sizes.tokens, 0, most - 1)
+        likely = demand.contexts.likely_requests(sizes.tokens)
+        fits = largest_near(
+            likely, lambda requests: demand.contexts.tokens(requests, page, reserve) <= sizes.tokens, 0, most - 1
+        )
     if fits < most:
         limit = "tokens"
     return Served(min(demand.concurrency, fits * workers), fits, limit)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from glm_kvplan.bisection import largest
+from glm_kvplan.bisection import largest, largest_near
 from glm_kvplan.engines.sglang.moves import chunk_flag
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served, slots_of_request
 from glm_kvplan.engines.sglang.sizing.server import Server
@@ -84,6 +84,7 @@ def most_requests(server: Server, demand: Demand) -> int:
         one,
         range(1, wanted),
         fits=lambda tokens, requests: tokens_of(server, demand, requests) <= tokens,
+        guess=demand.contexts.likely_requests,
         split=lambda requests: _split(server, demand, requests),
         holds=lambda requests: split_for(server, demand, requests),
     )
@@ -94,19 +95,21 @@ def _most(
     numbers: range,
     *,
     fits: Callable[[int, int], bool],
+    guess: Callable[[float, float], int],
     split: Callable[[int], Server | None],
     holds: Callable[[int], Server | None],
 ) -> int:
     """The largest of the numbers that holds; `first` is the server of the least, which does.
 
     More requests' slots leave fewer tokens, and nearly evenly so: a few more of them tell about how many hold. What
-    fits (into tokens) beside as many as do hold is the most that can.
+    fits (into tokens) beside as many as do hold is the most that can; `guess` says it roughly, of the tokens
+    and of those that a number costs beside.
     """
     low, high = numbers[0], numbers[-1]
 
     def fitting(server: Server, lost: float = 0.0) -> int:
         tokens = server.sizes.tokens + lost * low
-        return largest(lambda number: fits(int(tokens - lost * number), number), low, high)
+        return largest_near(guess(tokens, lost), lambda number: fits(int(tokens - lost * number), number), low, high)
 
     high = fitting(first)
     more = min(high, low + _MORE)
@@ -164,6 +167,7 @@ def _most_kept(server: Server, demand: Demand, requests: int) -> int:
         none,
         range(none.sizes.tokens + 1),
         fits=fits,
+        guess=lambda tokens, lost: demand.contexts.likely_requests(tokens + lost * requests, lost) - requests,
         split=lambda kept: _split(server, demand, requests, kept),
         holds=holds,
     )
@@ -175,7 +179,8 @@ def conversations_kept(split: Split, demand: Demand) -> int:
         return 0
     tokens, running = split.solution.tokens, split.served.per_worker
     spare = split.solution.state_slots - slots_needed(split.server, demand, running)
-    return largest(
+    return largest_near(
+        demand.contexts.likely_requests(tokens) - running,
         lambda kept: tokens_of(split.server, demand, running + kept) <= tokens,
         0,
         max(0, spare) // (1 + demand.checkpoints),
