@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from glm_kvplan.engines.log_stream import read_file
+from glm_kvplan.engines.wrapped_lines import joined
 from glm_kvplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def read_boots(path: str, engines: Sequence["Engine"], progress: Callable[[int],
     together = [(engine, engine.log_reader()) for engine in engines]
     apart: dict[str, list[LogReader]] = {}
     anchors = [anchor for engine in engines for anchor in engine.log_anchors]
-    for number, line in enumerate(read_file(path, anchors, progress), 1):
+    for number, line in joined(read_file(path, anchors, progress)):
         for _, reader in together:
             reader.read(number, line)
         service = _service(line)

@@ -107,7 +107,7 @@ RELEASE = (
     re.compile(r"\bversion {1,4}(\d+\.\d+\.\d+\S*)"),
 )
 ENGINE, ERROR, _QUOTE = re.compile("Initializing a V1 LLM engine"), re.compile("Error"), re.compile("[\"']")
-ARGUMENTS = re.compile(r"non-default args: (\{.*\})\s*$")
+ARGUMENTS = re.compile(r"non-default args: (\{.*)")
 DRAFT = re.compile(r"speculative_config=SpeculativeConfig\(method='(\w{1,40})'.{0,400}?num_spec_tokens=(\d{1,3})\b")
 # A piece of every line that is read: what a file is searched for.
 ANCHORS = (

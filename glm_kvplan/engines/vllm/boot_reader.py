@@ -27,6 +27,7 @@ from glm_kvplan.errors import InputError
 LARGEST_BOOT_COUNT = 256
 _ANCHOR = re.compile("|".join(map(re.escape, ANCHORS)))
 _ANCHOR_BYTES = re.compile(_ANCHOR.pattern.encode())
+_MOST_FIELDS_CUT = 16  # of a line that was cut: as many of its last commas may stand inside what was cut
 _SIZED = ("available", "cache tokens")  # after these an engine does not begin anew in the same start
 
 
@@ -139,18 +140,42 @@ def _keep(printed: dict[str, Printed], new: Printed) -> None:
         printed[new.name] = new
 
 
-def _flags_of(text: str, warnings: list[str]) -> tuple[dict[str, object], str | None]:
-    """The memory flags of the printed arguments, a Python dictionary; and the model."""
+def _literal(text: str) -> dict[str, object] | None:
+    """A Python dictionary; None for a text that is none."""
     try:
         given = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        warnings.append("the line of non-default args cannot be read: give the launch command too")
-        return {}, None
-    if not isinstance(given, dict):
-        return {}, None
+        return None
+    return {name: value for name, value in given.items() if isinstance(name, str)} if isinstance(given, dict) else None
+
+
+def _before_the_cut(text: str) -> dict[str, object] | None:
+    """The fields that stand whole in a dictionary whose end is missing."""
+    if text.rstrip().endswith("}"):
+        return None  # not cut: it holds what is no literal
+    for _ in range(_MOST_FIELDS_CUT):
+        text = text.rpartition(",")[0]
+        given = _literal(text + "}") if text else None
+        if given is not None:
+            return given
+    return None
+
+
+def _flags_of(text: str, warnings: list[str]) -> tuple[dict[str, object], str | None]:
+    """The memory flags of the printed arguments, a Python dictionary; and the model."""
+    given = _literal(text.strip())
+    if given is None:
+        given = _before_the_cut(text)
+        if given is None:
+            warnings.append("the line of non-default args cannot be read: give the launch command too")
+            return {}, None
+        warnings.append(
+            "the line of non-default args is cut: flags behind the cut are taken as defaults; the launch command after "
+            "-- or with --launch FILE says them"
+        )
     flags: dict[str, object] = {}
     for name, value in given.items():
-        row = FLAG.get(name) if isinstance(name, str) else None
+        row = FLAG.get(name)
         if row is None or row.role != "flag" or value is None:
             continue
         if row.kind == "str" and not isinstance(value, str):
