@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glm_kvplan.contexts import contexts, parse_contexts
-from glm_kvplan.quantile import quantile_of_sum
+from glm_kvplan.quantile import likely_draws, quantile_of_sum
 
 DRAWN = st.lists(
     st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1, max_size=5, unique_by=lambda pair: pair[0]
@@ -62,6 +62,14 @@ def test_many_draws_are_bounded(draws: int, confidence: float) -> None:
     assert mean <= found
     if confidence == 0.99:
         assert mean + 2.33 * deviation <= found <= mean + 4 * deviation
+
+
+def test_how_many_draws_fit_is_guessed_closely() -> None:
+    sizes, weights = (77_777, 20_001, 3_000), (2, 3, 5)
+    for draws in (10, 64, 400, 3000):
+        total = quantile_of_sum(sizes, weights, draws, 0.99)
+        # the sum itself errs by less than a cell a draw, some 400 of 24,000 tokens at 3,000 draws
+        assert abs(likely_draws(sizes, weights, total, 0.99) - draws) <= 2 + draws / 60
 
 
 def test_one_length_is_no_mix() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from glm_kvplan import contexts as lengths
-from glm_kvplan.bisection import largest, largest_unbounded, least
+from glm_kvplan.bisection import largest, largest_near, largest_unbounded, least
 from glm_kvplan.contexts import MOST_BINS, Contexts, contexts, parse_contexts, read_histogram
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -204,6 +204,8 @@ def test_searches_find_the_point() -> None:
     for high in range(1, 20):
         for point in range(1, high + 1):
             assert largest(lambda number, point=point: number <= point, 1, high) == point
+            for likely in range(-1, high + 3):
+                assert largest_near(likely, lambda number, point=point: number <= point, 1, high) == point
             assert least(lambda number, point=point: number >= point, 0, high) == point
     for point in range(1, 70):
         assert largest_unbounded(lambda number, point=point: number <= point) == point
@@ -219,5 +221,7 @@ def test_searches_ask_few_times() -> None:
         return number <= 700_000
 
     assert largest(below, 0, 1 << 20) == 700_000 and len(asked) <= 21
+    asked.clear()
+    assert largest_near(700_003, below, 0, 1 << 20) == 700_000 and len(asked) <= 5
     asked.clear()
     assert largest_unbounded(below) == 700_000 and len(asked) <= 42

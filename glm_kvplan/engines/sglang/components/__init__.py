@@ -43,8 +43,7 @@ COMPONENTS: tuple[Component, ...] = (
 )
 
 
-_OF_REQUESTS = tuple(component for component in COMPONENTS if component.unit == "request row")
-_ONE = PoolSizes(0, 0, 1)
+_OF_REQUESTS = tuple(component.row_bytes for component in COMPONENTS if component.row_bytes is not None)
 
 
 def allocated_bytes(rank: Rank, sizes: PoolSizes) -> int:
@@ -64,8 +63,7 @@ def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
 
 def row_bytes(rank: Rank) -> int:
     """The whole price of one running request beside its state slots and tokens: over all ledgers paid by the row."""
-    found = (component.ledger(rank, _ONE) for component in _OF_REQUESTS)
-    return sum(ledger.bytes_per_unit for ledger in found if ledger is not None)
+    return sum([price(rank) for price in _OF_REQUESTS])
 
 
 def rank_ledgers(rank: Rank, sizes: PoolSizes) -> tuple[Ledger, ...]:

@@ -41,6 +41,10 @@ def _rows(rank: Rank, sizes: PoolSizes) -> int:
     return rows(sizes.running_requests + pool_units.prealloc_requests(rank.deployment))
 
 
+def _row(rank: Rank) -> int:
+    return row_bytes(rank.geometry, pool_units.draft_tokens(rank.deployment), rank.index_layers)
+
+
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
     """The target's tails; the draft layer's own are a part of `difference`."""
     geometry, layers = rank.geometry, rank.index_layers
@@ -51,7 +55,7 @@ def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
         ("draft_tokens", drafts),
         ("index_head_dim", geometry.index_head_dim),
     )
-    return Ledger(_ACCOUNT, row_bytes(geometry, drafts, layers), _rows(rank, sizes), terms)
+    return Ledger(_ACCOUNT, _row(rank), _rows(rank, sizes), terms)
 
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
@@ -108,6 +112,7 @@ COMPONENT = Component(
     segment=SegmentKind("compress tails", "index keys not yet pooled, a row for every request", "request row", "index"),
     tensors=tensors,
     ledger=ledger,
+    row_bytes=_row,
     difference=difference,
     locations=locations,
 )

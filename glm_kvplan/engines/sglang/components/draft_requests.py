@@ -18,12 +18,16 @@ def _exists(rank: Rank) -> bool:
     return windowed and deployment.speculative_algorithm == "DFLASH" and pool_units.hosts_draft(rank)
 
 
+def _row(rank: Rank) -> int:
+    return request_table.row_bytes(rank) if _exists(rank) else 0
+
+
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
     if not _exists(rank):
         return None
     deployment = rank.deployment
     terms = (("context_length", deployment.context_length), ("extra_columns", deployment.request_table_extra))
-    return Ledger(_ACCOUNT, request_table.row_bytes(rank), pool_units.request_rows(deployment, sizes), terms)
+    return Ledger(_ACCOUNT, _row(rank), pool_units.request_rows(deployment, sizes), terms)
 
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
@@ -66,6 +70,7 @@ COMPONENT = Component(
     segment=request_table.REQUESTS,
     tensors=tensors,
     ledger=ledger,
+    row_bytes=_row,
     difference=difference,
     locations=locations,
     of_draft=True,

@@ -65,6 +65,7 @@ COMPONENT = Component(
     segment=REQUESTS,
     tensors=tensors,
     ledger=ledger,
+    row_bytes=row_bytes,
     difference=difference,
     locations=locations,
 )

@@ -44,13 +44,20 @@ def charge(rank: Rank) -> int:
     return kda_state.charge(rank) * drafts if drafts else 0
 
 
+def _keeps_states(rank: Rank) -> bool:
+    return pool_units.snapshots_allocated(rank.deployment) and not pool_units.replay_ring(rank)
+
+
+def _row(rank: Rank) -> int:
+    return pool_units.draft_tokens(rank.deployment) * _slot_bytes(rank) if _keeps_states(rank) else 0
+
+
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
     deployment = rank.deployment
-    if pool_units.replay_ring(rank) or not pool_units.snapshots_allocated(deployment):
+    if not _keeps_states(rank):
         return None
-    drafts, slot = pool_units.draft_tokens(deployment), _slot_bytes(rank)
-    terms = (("draft_tokens", drafts), ("slot_bytes", slot))
-    return Ledger(_ACCOUNT, drafts * slot, pool_units.request_rows(deployment, sizes), terms)
+    terms = (("draft_tokens", pool_units.draft_tokens(deployment)), ("slot_bytes", _slot_bytes(rank)))
+    return Ledger(_ACCOUNT, _row(rank), pool_units.request_rows(deployment, sizes), terms)
 
 
 def _slot_bytes(rank: Rank) -> int:
@@ -165,6 +172,7 @@ COMPONENT = Component(
     charge=charge,
     tensors=tensors,
     ledger=ledger,
+    row_bytes=_row,
     difference=difference,
     locations=locations,
     printed=(
