@@ -78,9 +78,8 @@ def reconcile(boot: Boot, given: BesideLog | None = None) -> Reconciliation:
     given = given or BesideLog()
     flags = {**flags_of(boot.arguments), **given.flags}
     if not flags:
-        raise InputError(
-            f"{boot.origin}: the boot has no server_args line; give its launch command after -- or with --launch FILE"
-        )
+        lacks = "server_args line is cut before its flags" if boot.arguments_cut else "boot has no server_args line"
+        raise InputError(f"{boot.origin}: the {lacks}; give its launch command after -- or with --launch FILE")
     if not given.flags:
         require_model(flags)
     if given.draft is not None:
@@ -104,7 +103,8 @@ def reconcile(boot: Boot, given: BesideLog | None = None) -> Reconciliation:
         if engine == named and not tries[0].fit.unexplained:
             break  # the release is known and explains everything: there is nothing left to find out
     if not tries:
-        raise InputError(f"{boot.origin}: no release known here takes these flags: {error}")
+        cut = "the server_args line is cut, its launch command after -- or with --launch FILE says the rest; "
+        raise InputError(f"{boot.origin}: {cut * boot.arguments_cut}no release known here takes these flags: {error}")
     best, chosen = _choose(boot, given.engine, tries)
     if not any(row.explained is not None for row in best.rows):
         raise InputError(f"{boot.origin}: the boot printed no number to hold against the plan (cut before its pools?)")

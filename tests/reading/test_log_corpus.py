@@ -1,0 +1,105 @@
+"""Logs in the shapes that people have, each with what was worked out from it by hand (tests/data/logs_corpus)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boots import SECRETS
+from paths import DATA
+
+from glm_kvplan.engines.boot_logs import BesideLog, read_boots
+from glm_kvplan.engines.planner import read_launch
+from glm_kvplan.engines.protocol import NAMES, answering, engine_named
+from glm_kvplan.errors import InputError
+
+FOLDER = DATA / "logs_corpus"
+EXPECTED = sorted(FOLDER.glob("*.expected.json"))
+ENGINES = [engine_named(name) for name in NAMES]
+# where a size stands among the readings of SGLang's boots
+READINGS = {
+    "slots": ("state_pool", "slots"),
+    "ssm GiB": ("state_pool", "ssm"),
+    "snapshots GiB": ("state_pool", "snapshot_ssm"),
+    "tokens": ("token_pool", "tokens"),
+    "KV GiB": ("token_pool", "gib"),
+    "free before GiB": ("load_begin", "available"),
+    "weights GiB": ("load_end", "usage"),
+    "requests": ("ready", "requests"),
+    "context": ("ready", "context"),
+    "capped slots": ("capped", "slots"),
+    "host tokens": ("host_kv", "tokens"),
+    "host KV GB": ("host_kv", "gb"),
+    "host state GB": ("host_state", "gb"),
+}
+
+
+@pytest.mark.parametrize("path", EXPECTED, ids=lambda path: path.name.removesuffix(".expected.json"))
+def test_a_log_is_read_as_by_hand(path: Path) -> None:
+    expected: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    log = str(path).removesuffix(".expected.json")
+    if "unreadable" in expected:
+        with pytest.raises(InputError) as refused:
+            read_boots(log, ENGINES)
+        assert expected["unreadable"] in str(refused.value)
+        assert "\n" not in str(refused.value)
+        return
+    engine, boots = read_boots(log, ENGINES)
+    assert engine.name == expected["engine"]
+    assert len(boots) == len(expected["boots"])
+    for boot, told in zip(boots, expected["boots"], strict=True):
+        assert {name: boot.arguments.get(name) for name in told["flags"]} == told["flags"]
+        assert not [name for name in told.get("absent", ()) if name in boot.arguments]
+        assert not [secret for secret in SECRETS if secret in repr(boot)]
+        (_sglang if engine.name == "sglang" else _vllm)(boot, told)
+    _verdict(engine, boots[-1], expected)
+
+
+def _sglang(boot: Any, told: dict[str, Any]) -> None:
+    assert {str(rank) for rank in boot.ranks} == set(told["ranks"])
+    for readings in boot.ranks.values():
+        for size, printed in told["sizes"].items():
+            name, key = READINGS[size]
+            found = [reading[key] for reading in readings.get(name, ())]
+            assert found == printed or not found, size
+    for size in told["sizes"]:
+        assert any(READINGS[size][0] in readings for readings in boot.ranks.values()), size
+    assert boot.arguments_cut == told.get("cut", False)
+    assert boot.failure == told.get("refused")
+    assert boot.ready == told.get("ready", boot.ready)
+
+
+def _vllm(boot: Any, told: dict[str, Any]) -> None:
+    assert boot.release == told["release"]
+    printed = {name: each.value for name, each in boot.printed.items() if name != "state padding %"}
+    assert printed == told["printed"]
+    assert (boot.refusal or "").startswith(told.get("refused", ""))
+    assert (boot.refusal is not None) == ("refused" in told)
+    assert told.get("warns", "") in " ".join(boot.warnings)
+
+
+def _verdict(engine: Any, boot: Any, expected: dict[str, Any]) -> None:
+    beside = BesideLog(gpu=expected.get("gpu"), engine=expected.get("release"))
+    if "launch" in expected:
+        command = read_launch(expected["launch"], beside.engine).command
+        beside = beside._replace(flags=command.flags, environment=command.environment)
+    if "refused" in expected:
+        with pytest.raises(InputError) as refused:
+            engine.reconcile(boot, beside)
+        assert expected["refused"] in str(refused.value)
+    if "verdict" in expected:
+        found = engine.reconcile(boot, beside)
+        assert found.explained == (expected["verdict"] == "explained")
+        answer: Any = answering(found.plan, "reconcile").answer(found, 1, 1)
+        assert expected.get("says", "") in " ".join(map(str, answer.warnings))
+
+
+def test_the_corpus_is_large_and_of_both_engines() -> None:
+    engines = [json.loads(path.read_text(encoding="utf-8")).get("engine") for path in EXPECTED]
+    assert len(EXPECTED) >= 60
+    assert engines.count("vllm") >= 15 and engines.count("sglang") >= 40
+
+
+def test_every_log_has_its_expectation() -> None:
+    logs = {path.name for path in FOLDER.iterdir() if path.suffix not in (".json", ".md")}
+    assert logs == {path.name.removesuffix(".expected.json") for path in EXPECTED}
