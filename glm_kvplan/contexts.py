@@ -18,6 +18,7 @@ MOST_BINS = 20_000
 MOST_NAMED = 4
 LARGEST_FILE = 16 << 20
 SHARE = re.compile(r"\d{1,20}(\.\d{1,20})?")
+PERCENT = re.compile(r"(\d{1,3}(\.\d{1,20})?)%")
 _ROW = re.compile(r"([^\s,;]++)(?:\s*+[,;]\s*+|\s++)([^\s,;]++)")
 
 
@@ -113,7 +114,7 @@ def contexts(pairs: Iterable[tuple[int, Fraction | int]]) -> Contexts:
 
 
 def parse_contexts(text: str) -> Contexts:
-    """`131072`, `128k`, a mix `0.8:8k,0.2:128k` whose shares add up to 1, or a histogram file's path.
+    """`131072`, `128k`, a mix `0.8:8k,0.2:128k` (or `80%:8k`) whose shares add up to 1, or a histogram file's path.
 
     Raises InputError for anything else.
     """
@@ -129,9 +130,11 @@ def parse_contexts(text: str) -> Contexts:
     pairs = []
     for part in text.split(","):
         share, _, length = part.partition(":")
-        if not SHARE.fullmatch(share.strip()):
-            raise InputError(f"--context: {part.strip()[:60]!r} is not share:length, such as 0.8:8k")
-        pairs.append((parse_count(length, "--context"), Fraction(share.strip())))
+        percent = PERCENT.fullmatch(share.strip())
+        if percent is None and not SHARE.fullmatch(share.strip()):
+            raise InputError(f"--context: {part.strip()[:60]!r} is not share:length, such as 0.8:8k or 80%:8k")
+        value = Fraction(percent[1]) / 100 if percent else Fraction(share.strip())
+        pairs.append((parse_count(length, "--context"), value))
     total = sum((share for _, share in pairs), Fraction(0))
     if abs(total - 1) > Fraction(1, 100):
         raise InputError(f"--context: the shares of {text[:60]!r} add up to {float(total):g}, not 1")

@@ -25,6 +25,16 @@ _WORDS = "glm_kvplan.words"  # what stands behind its name
 _AFTER = "a launch command goes after --, its file after --launch; check and diff read deployment files"
 
 
+_MEANT = {  # by people who guess
+    "plan": "kvplan solve says what a server will hold, kvplan advise which flags serve a load",
+    "fit": "kvplan solve says what fits, kvplan advise which flags and how many GPUs (--gpus)",
+    "size": "kvplan solve says what the engine sizes",
+    "init": "kvplan advise --gpus N --save FILE writes a first deployment file, kvplan reconcile --save FILE another",
+    "compare": "did you mean diff?",
+    "info": "kvplan model, kvplan engines and kvplan gpus list what is known",
+}
+
+
 class _ReaderLeft(Exception):
     """Whoever read our output has closed it."""
 
@@ -84,7 +94,9 @@ class _Commands(TyperGroup):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, 1, 0.6)
-            hint = f"did you mean {near[0]}?" if near else f"commands are: {', '.join(COMMANDS)}"
+            hint = _MEANT.get(args[0]) or (
+                f"did you mean {near[0]}?" if near else f"commands are: {', '.join(COMMANDS)}"
+            )
             raise InputError(f"{quoted(args[0])} is no command; {hint}")
         ctx.meta[_CALLED] = args[0]
         ctx.meta[_WORDS] = args[1:]
@@ -166,6 +178,9 @@ def run(arguments: list[str] | None) -> None:
     if "--" in words:
         at = words.index("--")
         ours, launch = words[:at], words[at + 1 :]
+    ours = ["--help" if word == "-h" else word for word in ours]
+    if ours[:1] == ["help"]:  # kvplan help solve
+        ours = [*ours[1:2], "--help"]
     try:
         ours = take_language(ours)
         code = app(

@@ -99,6 +99,12 @@ def _named(name: str) -> Gpu:
     gpu = _listed(name)
     if gpu is not None:
         return gpu
+    several = re.fullmatch(r"(\d{1,4})\s*[xX*]\s*(.+)", name)
+    if several is not None and _listed(several[2]) is not None:
+        raise InputError(
+            f"--gpu {name[:80]!r} is {several[1]} cards: give --gpu {several[2]}, and how many with the layout's flags "
+            f"(--tp-size {several[1]}) or kvplan advise --gpus {several[1]}"
+        )
     import difflib
 
     by_spelling = {spelling: gpu.name for gpu, spellings in _table().values() for spelling in spellings}
