@@ -9,7 +9,12 @@ def one_line(text: str) -> str:
 
 
 class KvplanError(Exception):
-    """Base of every error this package raises on purpose. `str(error)` is one printable line."""
+    """Base of every error this package raises on purpose. `str(error)` is one printable line.
+
+    `is_no`: it is an answer, that the server does not start; otherwise there is none, the input cannot be used.
+    """
+
+    is_no = False
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
@@ -24,6 +29,8 @@ class RefusedError(KvplanError):
 
     `source` is where the engine refuses (`file:line at version`), empty where it is this package's reading.
     """
+
+    is_no = True
 
     def __init__(self, reason: str, source: str = "") -> None:
         super().__init__(f"{reason} ({source})" if source else reason)

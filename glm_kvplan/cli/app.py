@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from glm_kvplan.cli import COMMANDS, PANELS
 from glm_kvplan.cli.language import take_language
 from glm_kvplan.engines.protocol import Engine, assumed_engine
-from glm_kvplan.errors import InputError, KvplanError, RefusedError
+from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
@@ -191,7 +191,7 @@ def run(arguments: list[str] | None) -> None:
         )
     except (KvplanError, typer.TyperException) as error:
         message = str(error) if isinstance(error, KvplanError) else error.format_message()
-        _fail(message, 1 if isinstance(error, RefusedError) else 2)
+        _fail(message, 1 if isinstance(error, KvplanError) and error.is_no else 2)
     except _ReaderLeft:
         drop_output()
         sys.exit(_BROKEN_PIPE)

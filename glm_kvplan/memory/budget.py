@@ -15,6 +15,8 @@ from glm_kvplan.units import GIB
 class NoRoomError(InputError):
     """The weights alone need more memory than there is: the server dies while it loads them."""
 
+    is_no = True
+
 
 CALIBRATED = "calibrated"
 TARGET, DRAFT = "target weights", "draft weights"  # names of parts that are looked up again

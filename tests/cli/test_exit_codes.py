@@ -87,6 +87,35 @@ def test_a_refusal_is_a_no_in_every_command(
     assert not list(tmp_path.iterdir())
 
 
+TOO_LARGE = ("--gpu", "h200", "--tp-size", "1")
+
+
+@pytest.mark.parametrize(
+    "command", [("solve", "--json"), ("advise",), ("report", "-o", "x.md")], ids=lambda one: one[0]
+)
+def test_weights_that_do_not_fit_are_a_no(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main([*command, *TOO_LARGE])
+    out, err = capsys.readouterr()
+    assert left.value.code == 1 and out == ""
+    assert err.startswith("kvplan: the weights (") and err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_do_not_fit_are_a_no_for_files_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.kvplan.yaml"
+    path.write_text("gpu: h200\nflags: {tp_size: 1}\n", encoding="utf-8")
+    for words in (("check", str(path)), ("diff", str(path), "--gpu", "b200", "--gpu", "h200")):
+        with pytest.raises(SystemExit) as left:
+            main(list(words))
+        out, err = capsys.readouterr()
+        assert left.value.code == 1
+        assert "the weights (" in out + err
+
+
 def test_a_refusal_is_a_no_for_files_too(tmp_path: Path) -> None:
     path = tmp_path / "a.kvplan.yaml"
     path.write_text("flags: {tp_size: 8, dp_size: 3, enable_dp_attention: true}\n", encoding="utf-8")

@@ -52,6 +52,8 @@ def _started(side: Asked, file: DeploymentFile, plan: Any, context: int) -> Side
     except RefusedError as error:
         raise _refused(file, side, error) from None
     except InputError as error:
+        if error.is_no:
+            raise _refused(file, side, RefusedError(str(error))) from None
         if str(error).startswith(file.path):
             raise
         raise file.error(str(error), "memory") from None

@@ -63,11 +63,14 @@ def _keyed(shell: "Interpreter", node: WordNode) -> tuple[str, Scalar] | None:
         return None
     rest = Text(first.text[match.end() :], False)
     parts = (rest, *node.parts[1:]) if rest.text else node.parts[1:]
-    return match[1], shell.expander.scalar(parts, node.line)
+    value = shell.expander.scalar(parts, node.line)
+    shell.scope.keep_secret(match[1], value)
+    return match[1], value
 
 
 def _with_element(shell: "Interpreter", before: Value, found: Assignment, value: Scalar) -> Value:
     key = (found.index or "").strip("\"'")
+    shell.scope.keep_secret(key, value)
     if isinstance(before, Table):
         new = appended(before.values.get(key, ()), value, key) if found.append else value
         return Table({**before.values, key: first_of(new, key)})

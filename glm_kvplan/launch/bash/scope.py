@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from glm_kvplan.launch.bash.syntax import Statement
-from glm_kvplan.launch.bash.values import Array, Scalar, Value, joined, text_of
+from glm_kvplan.launch.bash.values import Array, Scalar, Table, Value, joined, text_of
 from glm_kvplan.launch.marked_words import Mark, secret_values
 from glm_kvplan.reading.secret_words import key_like
 
@@ -30,10 +30,19 @@ class Scope:
 
     def set(self, name: str, value: Value) -> None:
         self.layers[-1][name] = value
-        if isinstance(value, tuple) and key_like(name) and len(value) < _MOST_PIECES:
-            self.secrets |= secret_values([(name, text_of(value))])
+        if key_like(name):
+            self.keep_secret(name, value)
         if self.everything and name.isidentifier():
             self.exported[name] = True
+
+    def keep_secret(self, name: str, value: Value) -> None:
+        """Never quote what stands behind this name, a variable's or a key's of a list, where it is key-like."""
+        held = value.values if isinstance(value, Array) else ()
+        if isinstance(value, tuple):
+            held = (value,)
+        elif isinstance(value, Table):
+            held = tuple(value.values.values())
+        self.secrets |= secret_values((name, text_of(one)) for one in held if len(one) < _MOST_PIECES)
 
     @property
     def arguments(self) -> tuple[Scalar, ...]:
