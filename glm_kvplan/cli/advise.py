@@ -11,6 +11,7 @@ from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, Lengths, read_demand
 from glm_kvplan.engines.protocol import Plan, answering
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import quoted
 from glm_kvplan.units import parse_count
 
 _SEARCH = "Search for a layout"
@@ -136,6 +137,6 @@ def _tries(plan: Plan, texts: list[str]) -> dict[str, list[object]]:
         name, equals, values = text.partition("=")
         known = flags.get(name.strip().lstrip("-").replace("-", "_"))
         if known is None or not equals:
-            raise InputError(f"--try {text[:60]}: give FLAG=VALUE,... of a flag of the engine's memory")
+            raise InputError(f"--try {quoted(text)}: give FLAG=VALUE,... of a flag of the engine's memory")
         found.setdefault(known.name, []).extend(read_value(known, value.strip()) for value in values.split(","))
     return found

@@ -163,6 +163,7 @@ def test_no_command_tells_it(command: str, form: str, capsys: pytest.CaptureFixt
         ("reconcile", "--url", f"https://u:{CANARY}@127.0.0.1:port"),
         ("reconcile", "--url", f"http://127.0.0.1:1/?token={CANARY}", "--timeout", "1"),
         ("sweep", "--over", f"api_key={CANARY}"),
+        ("advise", "--gpus", "8", "--try", f"api-key={CANARY}"),
         ("resolve", "--tp-size", "8", "--speculative-draft-model-path", f"https://u:{CANARY}@h.example/x"),
     ],
     ids=lambda words: " ".join(words),
