@@ -1,6 +1,6 @@
 """What is fuzzed: each target takes bytes and raises for a finding. A KvplanError of one line is an answer, no finding.
 
-Used by run.py (atheris looks for inputs) and by tests/test_fuzz_corpus.py (kept inputs are replayed).
+Used by run.py (atheris looks for inputs) and by tests/project/test_fuzz_corpus.py (kept inputs are replayed).
 """
 
 import gzip

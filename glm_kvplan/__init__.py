@@ -1,4 +1,4 @@
-"""Exact cache-memory planning for GLM-5.3-Flash on SGLang.
+"""Exact cache-memory planning for GLM-5.3-Flash on SGLang and vLLM.
 
     >>> import glm_kvplan as kv
     >>> plan = kv.plan({"tp_size": 8, "kv_cache_dtype": "fp8_e4m3"}, gpu="h200")

@@ -10,7 +10,6 @@ _KEY_LIKE = rf"(?i)(?<![a-z0-9])(?:{_PARTS})(?![a-z0-9])"
 # user:password in front of a host; a password may hold slashes, which a port does not. And ?token=... behind a path.
 _USERINFO = r"//(?:[^/@\s]*|[^/@\s:]*:(?!\d+/)[^@\s]*)@"
 _QUERY = rf"(?i)([?&](?:[\w.-]*[_.-])?(?:{_PARTS})=)[^&\s'\"]+"
-_NAME = r"\$\{?\w{1,60}"
 HIDDEN = "a value that is not shown"
 
 
@@ -41,12 +40,6 @@ def quoted(text: object, name: str = "", most: int = 60) -> str:
         return HIDDEN
     shown = without_userinfo(shown)
     return shown if len(shown) <= most else shown[: most - 3] + "..."
-
-
-def variable_in(reference: str) -> str:
-    """The name alone of `${NAME:-text}`; the text may be a secret's default."""
-    found = re.match(_NAME, reference) if ":" in reference or "-" in reference else None
-    return reference if found is None else found[0] + ("...}" if "{" in found[0] else "")
 
 
 def without_userinfo(text: str) -> str:

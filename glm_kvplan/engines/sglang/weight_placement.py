@@ -1,4 +1,4 @@
-"""Where SGLang puts the weights: its parallel layout, kernels and drafts as the memory room asks for them."""
+"""Where SGLang puts the weights: its parallel layout, kernels and drafts as `memory/weights.py` asks for them."""
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.pipeline import stages_of

@@ -39,11 +39,6 @@ class Begun:
     def certainty(self) -> str:
         return self.memory.certainty
 
-    @property
-    def certain(self) -> bool:
-        """Whether the memory's interval moves nothing."""
-        return self.low.count == self.high.count and (self.low.failure is None) == (self.high.failure is None)
-
 
 def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun:
     """Start `plan`. `measured` is the plan whose log printed `given.available_gib`, where that is another one: what the

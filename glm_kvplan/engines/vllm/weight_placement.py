@@ -1,4 +1,4 @@
-"""Where vLLM puts the weights: its parallel layout and drafts as the memory room asks for them."""
+"""Where vLLM puts the weights: its parallel layout and drafts as `memory/weights.py` asks for them."""
 
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.memory.placement import Placement

@@ -34,7 +34,6 @@ _RESERVED = re.compile(
 _CLOSING = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 _REDIRECT = re.compile(r"([0-9]*|\{[A-Za-z_]\w*\})(&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)(?!\()")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]*)\])?(\+?)=")
-_ASSIGNS_DYNAMIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
 _IN = re.compile(r"in(?=[ \t\n;]|$)")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>]")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")

@@ -1,7 +1,5 @@
 """Context length, requests and batches, and whether CUDA graphs run."""
 
-from typing import NamedTuple
-
 from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.resolve.site import Decisions
 from glm_kvplan.errors import InputError
@@ -10,15 +8,6 @@ from glm_kvplan.units import GIB, MIB
 GRAPH_MODES = ("NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE")
 _MODE_OF_LEVEL = {"0": "NONE", "1": "PIECEWISE"}
 BATCHED_EXPERTS_TOKENS = 256  # DEFAULT_MAX_NUM_BATCHED_TOKENS_FOR_BATCHED_DP
-
-
-class Batches(NamedTuple):
-    """What runs at once."""
-
-    max_model_len: int
-    fitted: bool
-    max_num_seqs: int
-    max_num_batched_tokens: int
 
 
 def context_length(given: Decisions) -> tuple[int, bool]:
