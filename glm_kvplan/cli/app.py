@@ -58,6 +58,10 @@ class _Command(TyperCommand):
         asked, ctx.allow_extra_args = ctx.allow_extra_args, True
         try:
             left = super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            if type(error).__name__ == "NoSuchOption":
+                _name_twin(ctx, str(getattr(error, "option_name", "")))
+            raise
         finally:
             ctx.allow_extra_args = asked
         if left and not ctx.resilient_parsing:
@@ -119,6 +123,16 @@ def _refuse_launch(args: list[str]) -> None:
         if any(word in server.modules for word in args) or (server.program, "serve") in pairwise(args):
             start = f"{server.program} serve ..."
             raise InputError(f"put -- in front of the launch command: kvplan solve --gpu b200 -- {start}")
+
+
+def _name_twin(ctx: typer.Context, option: str) -> None:
+    """Raise InputError for an option that is the other engine's: what it is called here."""
+    from glm_kvplan.engines.twins import twin_in
+
+    engine = _engine(ctx)
+    twin = twin_in(engine.name, option)
+    if twin is not None:
+        raise InputError(f"{option} is a flag of another engine; of {engine.title} it is {twin}")
 
 
 def _engine(ctx: typer.Context) -> Engine:

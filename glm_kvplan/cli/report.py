@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -16,7 +17,7 @@ from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, plan_of
 from glm_kvplan.cli.workload_options import Checkpoints, Concurrency, Confidence, Lengths, read_demand
 from glm_kvplan.engines.flag_words import flag_word
-from glm_kvplan.engines.protocol import Plan, answering
+from glm_kvplan.engines.protocol import Plan, answering, assumed_engine, told_engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.show.page import Line, Page
@@ -84,7 +85,12 @@ def _command(ctx: typer.Context, plan: Plan) -> str:
         else:
             lines[-1] += f" {word}"
     if ctx.obj["launch"] is not None:
-        known = {flag.name: flag for flag in plan.given.profile.engine.flags}
+        engine = plan.given.profile.engine
+        named = [word.partition("=")[2] or after for word, after in pairwise((*ctx.obj["words"], ""))
+                 if word.partition("=")[0] == "--engine"]  # fmt: skip
+        if engine is not assumed_engine() and not (named and told_engine(named[-1])):
+            lines.append(f"--engine {engine.name}-{plan.given.profile.base_release}")  # the launch told it
+        known = {flag.name: flag for flag in engine.flags}
         found = [flag_word(known, name, value) for name, value in plan.given.flags.items()]
         found += [f"--env {shlex.quote(f'{name}={value}')}" for name, value in plan.given.environment.items()]
         lines += [word for word in found if word and word not in lines]

@@ -1,6 +1,8 @@
-"""What is promised of a mix of context lengths: for how much of the time, and beside it the mean."""
+"""Context lengths in words, and what is promised of a mix of them: for how much of the time, beside it the mean."""
 
-from glm_kvplan.show.format import whole
+from typing import Protocol
+
+from glm_kvplan.show.format import count, whole
 from glm_kvplan.show.said import Said, say
 
 
@@ -12,4 +14,29 @@ def promised(confidence: float, mean_requests: int) -> Said:
         "{share} of the time, each request's length drawn by chance; {mean} by the mean",
         share=f"{100 * confidence:g}%",
         mean=whole(mean_requests),
+    )
+
+
+class Lengths(Protocol):
+    """How many context lengths there are, and how long."""
+
+    @property
+    def lengths(self) -> int: ...
+
+    @property
+    def longest_context(self) -> int: ...
+
+    @property
+    def mean_context(self) -> float: ...
+
+
+def contexts_said(demand: Lengths) -> Said | str:
+    """The context lengths of a workload: one, or how many and how long."""
+    if demand.lengths == 1:
+        return count(demand.longest_context, "token")
+    return say(
+        "{count} lengths up to {longest} tokens, {mean} on average",
+        count=demand.lengths,
+        longest=whole(demand.longest_context),
+        mean=f"{demand.mean_context:,.0f}",
     )

@@ -40,6 +40,7 @@ COMMANDS = (
     ("advise", *VLLM),
     ("explain", "request", *VLLM),
     ("pools", *VLLM),
+    ("report", "-o", "-", "--format", "md", "--concurrency", "64", *VLLM),
 )
 
 

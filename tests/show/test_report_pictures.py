@@ -8,10 +8,10 @@ import pytest
 from paths import DATA
 
 from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.frontier_points import lengths
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.sizing.frontier import lengths
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server

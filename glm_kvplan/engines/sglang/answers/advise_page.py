@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.flag_words import flag_word
-from glm_kvplan.engines.mix_words import promised
+from glm_kvplan.engines.mix_words import contexts_said, promised
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
@@ -34,18 +34,6 @@ def wanted_line(demand: DemandShown) -> Said:
         "wanted: {requests} at once, contexts of {contexts}",
         requests=count(demand.concurrency, "request"),
         contexts=contexts_said(demand),
-    )
-
-
-def contexts_said(demand: DemandShown) -> Said | str:
-    """The context lengths of a workload: one, or how many and how long."""
-    if demand.lengths == 1:
-        return count(demand.longest_context, "token")
-    return say(
-        "{count} lengths up to {longest} tokens, {mean} on average",
-        count=demand.lengths,
-        longest=whole(demand.longest_context),
-        mean=f"{demand.mean_context:,.0f}",
     )
 
 

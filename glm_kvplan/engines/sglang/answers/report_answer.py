@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.flag import Choice
+from glm_kvplan.engines.frontier_points import Frontier
 from glm_kvplan.engines.ledger import Ledger
+from glm_kvplan.engines.report_parts import Made
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown, answer_advise, show_demand
 from glm_kvplan.engines.sglang.answers.estimate_answer import shortfalls
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
@@ -13,7 +15,7 @@ from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer, show_sta
 from glm_kvplan.engines.sglang.components import rank_ledgers
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
-from glm_kvplan.engines.sglang.sizing.frontier import Frontier, fits, frontier
+from glm_kvplan.engines.sglang.sizing.frontier import fits, frontier
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import prices
 from glm_kvplan.engines.sglang.sizing.ratio_curve import RatioCurve, ratio_curve
@@ -25,13 +27,6 @@ from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
 from glm_kvplan.workload import Workload
-
-
-class Made(NamedTuple):
-    """How a report came to be: the command as typed, and the day (`2026-11-29`)."""
-
-    command: str
-    day: str
 
 
 class ReportAnswer(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from glm_kvplan.engines.frontier_points import frontier_figure
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
@@ -10,7 +11,7 @@ from glm_kvplan.engines.sglang.sizing.memory_map import FREE, Segment
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.engines.sglang.sizing.ratio_curve import RatioPoint
 from glm_kvplan.show.cells import cell_text
-from glm_kvplan.show.chart import Bar, CurveChart, FrontierChart, Mark, Panel, PanelChart, Point, Reach
+from glm_kvplan.show.chart import Bar, CurveChart, Mark, Panel, PanelChart, Point
 from glm_kvplan.show.format import binary, decimal, whole
 from glm_kvplan.show.page import Block, Cell, Column, Figure, Line, Row, Section, Table, rows
 from glm_kvplan.show.said import ENGLISH, Said, Text, say
@@ -52,12 +53,7 @@ def _segment_row(segment: Segment, moved: frozenset[str]) -> Row:
 
 def frontier_section(answer: ReportAnswer) -> Section:
     assert answer.frontier is not None
-    demand, marks = answer.demand, answer.frontier.marks
-    points = tuple(
-        say("{context}: {requests} ({limit})", context=whole(mark.context), requests=whole(mark.requests),
-            limit=say(mark.limit))
-        for mark in marks
-    )  # fmt: skip
+    demand = answer.demand
     lines = [
         Line(
             say(
@@ -69,34 +65,15 @@ def frontier_section(answer: ReportAnswer) -> Section:
     ]
     if demand.lengths > 1:
         lines.append(Line(say("A mix of lengths is marked at its mean.")))
-    chart = FrontierChart(
-        "frontier",
-        say("Context against concurrency"),
-        tuple(
-            Reach(point.context, point.requests, say(point.limit), _LIMITS.get(point.limit, "loaded"), point.advised)
-            for point in answer.frontier.points
-        ),
+    figure = frontier_figure(
+        answer.frontier,
         (max(1.0, demand.mean_context), demand.concurrency),
-        say(
-            "As launched, requests that fit by context: {points}. Planned: {requests} requests of {context} tokens.",
-            points=points,
-            requests=whole(demand.concurrency),
-            context=f"{demand.mean_context:,.0f}",
-        ),
-        (say("tokens of one request"), say("requests at once")),
-        say("as launched"),
-        say("best split for each length"),
-        say("planned"),
-        say("fits"),
+        _LIMITS,
+        best=say("best split for each length"),
+        column=say("best split"),
+        folded=_NUMBERS,
     )
-    columns = (
-        Column(say("tokens of a request"), "count"),
-        Column(say("fit as launched"), "count"),
-        Column(say("bound by")),
-        Column(say("best split"), "count"),
-    )
-    table = rows(*((mark.context, mark.requests, say(mark.limit), mark.advised) for mark in marks))
-    return Section("frontier", (*lines, Figure(chart, Table(columns, table, folded=_NUMBERS))), chart.title)
+    return Section("frontier", (*lines, figure), figure.chart.title)
 
 
 class PricePanel:

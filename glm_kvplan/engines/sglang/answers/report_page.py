@@ -1,5 +1,6 @@
 """The page of `kvplan report`: the verdict, sizes, charts with their numbers, flags, formulas, and what to paste."""
 
+from glm_kvplan.engines.report_parts import flags_section, footer, gpus_said, made_section
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.sglang.answers.report_charts import (
     frontier_section,
@@ -9,13 +10,11 @@ from glm_kvplan.engines.sglang.answers.report_charts import (
     split_section,
 )
 from glm_kvplan.engines.sglang.answers.report_tables import (
-    flags_section,
     formulas_section,
-    made_section,
     paste_section,
     sizes_section,
 )
-from glm_kvplan.engines.sglang.answers.report_verdict import gpus, verdict, wanted
+from glm_kvplan.engines.sglang.answers.report_verdict import verdict, wanted
 from glm_kvplan.show.page import Line, Page
 from glm_kvplan.show.said import Said, say
 
@@ -25,29 +24,23 @@ def report_page(answer: ReportAnswer) -> Page:
     charts = (map_section, frontier_section, prices_section, split_section, host_pools_section)
     sections = [sizes_section(answer)]
     sections += [section for chart in charts if starts and (section := chart(answer)) is not None]
-    sections += [flags_section(answer), formulas_section(answer), paste_section(answer)]
+    sections += [flags_section(answer.choices), formulas_section(answer), paste_section(answer)]
     if answer.made.command:
-        sections.append(made_section(answer))
+        sections.append(made_section(head, answer.made))
     template = "{model} on SGLang {release}, {gpus}"
     if head.gpu.assumed:
         template = "{model} on SGLang {release}, {gpus} (assumed: no --gpu given)"
     return Page(
         title=say("Memory plan: {model}", model=head.model.name),
         lead=(
-            Line(say(template, model=head.model.name, release=head.engine, gpus=gpus(answer))),
+            Line(say(template, model=head.model.name, release=head.engine, gpus=gpus_said(head))),
             Line(head.layout, "muted"),
             Line(wanted(answer)),
         ),
         sections=tuple(sections),
         warnings=answer.warnings,
         notes=head.notes,
-        footer=(
-            say(
-                "GB are 10⁹ bytes, GiB are 2³⁰ bytes. ~ marks what is estimated; everything else follows from the "
-                "engine's own formulas, whole bytes."
-            ),
-            f"kvplan {head.kvplan}",
-        ),
+        footer=footer(head),
         verdict=verdict(answer),
         missing=tuple(_missing(answer).items()),
     )

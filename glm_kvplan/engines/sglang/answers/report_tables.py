@@ -1,14 +1,14 @@
 """The sections of a report without a chart: sizes, flags with their reasons, formulas, flags to paste, the command."""
 
 from glm_kvplan.engines.flag_words import flag_lines
+from glm_kvplan.engines.report_parts import gpus_said
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
-from glm_kvplan.engines.sglang.answers.report_verdict import gpus
 from glm_kvplan.engines.sglang.answers.solve_page import SIZES, moves
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.memory.budget import show_gib
 from glm_kvplan.memory.budget_words import at_most
-from glm_kvplan.show.format import shown, three_digits, whole
+from glm_kvplan.show.format import three_digits, whole
 from glm_kvplan.show.page import Cell, Code, Column, Line, Row, Section, Table, rows
 from glm_kvplan.show.said import Said, Text, say
 
@@ -58,19 +58,6 @@ def _bound(limits: tuple[Limit, ...], estimated: bool) -> Said:
         return first
     value = f"~{three_digits(limits[1].value)}" if estimated else whole(limits[1].value)
     return say("{name}, then {next} at {value}", name=first, next=say(limits[1].name), value=value)
-
-
-def flags_section(answer: ReportAnswer) -> Section:
-    """Every resolved flag with its reason and source."""
-    found = rows(
-        *(
-            (choice.flag, shown(choice.value), say("given" if choice.given else "engine"), choice.reason, choice.source)
-            for choice in answer.choices
-        )
-    )
-    columns = _columns(say("flag"), say("value"), say("from"), say("reason"), say("source"))
-    table = Table(columns, found, folded=say("{count} flags", count=len(found)))
-    return Section("flags", (table,), say("The resolved flags, with reasons"))
 
 
 def formulas_section(answer: ReportAnswer) -> Section:
@@ -170,7 +157,7 @@ def paste_section(answer: ReportAnswer) -> Section:
         intro = say(
             "The plan with the advised split on {gpus}, which sizes {tokens} tokens, {slots} state slots and "
             "{requests} running requests a worker, and serves {served} of the {wanted} requests:",
-            gpus=gpus(answer),
+            gpus=gpus_said(answer.head),
             tokens=at_most(whole(advised.sizes.tokens), advised.memory),
             slots=at_most(whole(advised.sizes.state_slots), advised.memory),
             requests=at_most(whole(advised.sizes.running_requests), advised.memory),
@@ -183,9 +170,3 @@ def paste_section(answer: ReportAnswer) -> Section:
 
 def _code(answer: ReportAnswer, changes: dict[str, object], introduction: Text) -> Code:
     return Code(flag_lines(FLAG, {**answer.flags, **changes}, answer.environment), introduction)
-
-
-def made_section(answer: ReportAnswer) -> Section:
-    made = answer.made
-    intro = say("Made with kvplan {version} on {day} by:", version=answer.head.kvplan, day=made.day)
-    return Section("made", (Code(made.command, intro),), say("How this page was made"))

@@ -3,19 +3,14 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.flag_words import flag_word
-from glm_kvplan.engines.mix_words import promised
-from glm_kvplan.engines.sglang.answers.advise_page import contexts_said
+from glm_kvplan.engines.mix_words import contexts_said, promised
+from glm_kvplan.engines.report_parts import gpus_said
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import at_most, bound_said
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.page import Verdict
 from glm_kvplan.show.said import Said, say
-
-
-def gpus(answer: ReportAnswer) -> str:
-    """`8 × H200`: those of the whole deployment."""
-    return f"{answer.head.gpus} × {answer.head.gpu.name}"
 
 
 def wanted(answer: ReportAnswer) -> Said:
@@ -45,7 +40,7 @@ def verdict(answer: ReportAnswer) -> Verdict:
         "wanted": whole(asked),
         "served": at_most(whole(answer.served.requests), start.memory),
         "contexts": contexts_said(answer.demand),
-        "gpus": gpus(answer),
+        "gpus": gpus_said(answer.head),
         "limit": say(answer.served.limit),
     }
     bound = start.memory.upper_bound

@@ -19,11 +19,12 @@ _HOW = {
 
 
 def solve_page(answer: SolveAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(_memory_line(answer)))
-    return Page(answer.head.title, lead, tuple(_sections(answer)), answer.warnings, answer.head.notes)
+    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer)))
+    return Page(answer.head.title, lead, tuple(sections(answer)), answer.warnings, answer.head.notes)
 
 
-def _sections(answer: SolveAnswer) -> Iterator[Section]:
+def sections(answer: SolveAnswer) -> Iterator[Section]:
+    """What the page shows; a report shows the same."""
     if answer.failure is not None:
         yield Section("refusal", tuple(_refusal(answer)), say("Refused"), quiet=True)
     else:
@@ -42,7 +43,7 @@ def _sections(answer: SolveAnswer) -> Iterator[Section]:
         yield _prices(answer, answer.prices)
 
 
-def _memory_line(answer: SolveAnswer) -> Said:
+def memory_line(answer: SolveAnswer) -> Said:
     memory = answer.memory
     if memory.how != "estimated":
         return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.2f}")

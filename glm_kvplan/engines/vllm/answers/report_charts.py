@@ -1,0 +1,141 @@
+"""The sections of a report with a chart: one GPU's memory, context against requests, and what each knob buys."""
+
+from glm_kvplan.engines.frontier_points import frontier_figure
+from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
+from glm_kvplan.engines.vllm.answers.solve_page import sections
+from glm_kvplan.engines.vllm.card_map import Segment
+from glm_kvplan.engines.vllm.priced_moves import PricedMove
+from glm_kvplan.show.cells import cell_text
+from glm_kvplan.show.chart import Bar, Panel, PanelChart, Stack
+from glm_kvplan.show.format import binary, whole
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Row, Section, Table
+from glm_kvplan.show.said import ENGLISH, Text, say
+from glm_kvplan.show.text_bars import bar_size
+
+_NUMBERS = say("The numbers")
+_OUTSIDE = "*"
+_SMALL = 250  # parts of the whole
+_LOOKS = (
+    ("loaded", say("before the blocks")),
+    ("latent", say("latent rows")),
+    ("index", say("index keys")),
+    ("states", say("states")),
+    ("other", say("tails and padding")),
+    ("free", say("free")),
+    ("alarm", say("over")),
+)
+_LIMITS = {"blocks": "latent", "--max-num-seqs": "cap", "--max-model-len": "alarm"}
+
+
+def map_section(answer: ReportAnswer) -> Section:
+    card = answer.card
+    assert card is not None
+    text = say(
+        "{total} of one GPU: what is taken before the blocks, and the blocks with {requests} of the wanted requests in "
+        "them. Striped parts lie outside the share that vLLM takes.",
+        total=binary(card.total_bytes),
+        requests=whole(card.requests),
+    )
+    chart = _stack(card.segments, card.total_bytes)
+    columns = (Column(say("part")), Column(say("bytes"), "bytes"), Column(say("size"), "binary"), Column(say("note")))
+    found = [_segment_row(segment) for segment in card.segments]
+    total = Row((say("total"), card.total_bytes, card.total_bytes, ""), "strong")
+    numbers = Table(columns, (*found, total), folded=_NUMBERS)
+    return Section("map", (Line(text), Figure(chart, numbers)), chart.title)
+
+
+def _segment_row(segment: Segment) -> Row:
+    size = Cell(segment.nbytes, estimated=segment.estimated)
+    return Row((say(segment.name), size, size, segment.note))
+
+
+def _stack(segments: tuple[Segment, ...], total: int) -> Stack:
+    """To scale; padding that would hardly be seen is one bar, before what is free."""
+    small = [each for each in segments if each.look == "other" and each.nbytes * _SMALL < total]
+    if len(small) < 2:
+        small = []
+    bars = [_bar(each) for each in segments if each not in small]
+    if small:
+        name = say("{count} small parts", count=len(small))
+        bars[-2:-2] = [Bar(name, sum(each.nbytes for each in small), "other")]
+    parts = tuple(say("{name} {size}", name=bar.name, size=bar_size(bar)) for bar in bars)
+    return Stack(
+        "map",
+        say("One GPU's memory, to scale"),
+        tuple(bars),
+        total,
+        say("Bars to scale: {parts}.", parts=parts),
+        tuple((look, text) for look, text in _LOOKS if any(bar.look == look for bar in bars)),
+        ((_OUTSIDE, say("outside vLLM's share")),) if any(bar.mark for bar in bars) else (),
+    )
+
+
+def _bar(segment: Segment) -> Bar:
+    mark = _OUTSIDE if segment.outside else ""
+    return Bar(say(segment.name), segment.nbytes, segment.look, segment.estimated, mark)
+
+
+def frontier_section(answer: ReportAnswer) -> Section:
+    assert answer.frontier is not None
+    demand = answer.advised.demand
+    text = say(
+        "Below the solid line the blocks hold that many requests at once. The region above it names the limit that "
+        "binds there; the dashed line is what they would hold with the flags it names."
+    )
+    lines = [Line(text)]
+    if demand.lengths > 1:
+        lines.append(Line(say("A mix of lengths is marked at its mean.")))
+    beside: Text = say("with {flags}", flags=answer.beside) if answer.beside else say("nothing changed")
+    figure = frontier_figure(
+        answer.frontier,
+        (max(1.0, demand.mean_context), demand.concurrency),
+        _LIMITS,
+        best=beside,
+        column=beside,
+        folded=_NUMBERS,
+    )
+    return Section("frontier", (*lines, figure), figure.chart.title)
+
+
+_PANELS = (
+    (Column(say("requests"), "change"), "loaded", "requests"),
+    (Column(say("longest context"), "change"), "latent", "longest_context"),
+    (Column(say("fixed a request"), "binary_change"), "states", "fixed_bytes"),
+    (Column(say("GPUs"), "change"), "other", "gpus"),
+)
+
+
+def prices_section(answer: ReportAnswer) -> Section | None:
+    """`solve`'s section of the prices, its table under a chart."""
+    section = next((each for each in sections(answer.start) if each.name == "prices"), None)
+    priced = [price for price in answer.start.prices or () if price.failure is None]
+    if section is None or not priced:
+        return section
+    panels = tuple(
+        Panel(column.title, tuple(_price_bar(price, answer, column, look, field) for price in priced))
+        for column, look, field in _PANELS
+    )
+    parts = tuple(
+        say(
+            "{knob} {moved}: {values}",
+            knob=price.knob,
+            moved=say("{before} → {after}", before=price.before, after=price.after),
+            values=tuple(say("{name} {value}", name=panel.title, value=panel.bars[row].text) for panel in panels),
+        )
+        for row, price in enumerate(priced)
+    )
+    title = say("What each knob buys")
+    chart = PanelChart("prices", title, panels, say("Change by knob: {parts}.", parts=parts), aligned=True)
+    blocks = tuple(
+        Figure(chart, block._replace(folded=_NUMBERS)) if isinstance(block, Table) else block
+        for block in section.blocks
+    )
+    return section._replace(blocks=(Line(section.title), *blocks), title=title)
+
+
+def _price_bar(price: PricedMove, answer: ReportAnswer, column: Column, look: str, field: str) -> Bar:
+    value: int = getattr(price, field)
+    estimated = answer.start.certainty == "estimated" and column.kind == "change" and field != "gpus"
+    text = cell_text(Cell(value, estimated=estimated), column, ENGLISH)
+    moved = say("{before} → {after}", before=price.before, after=price.after)
+    return Bar(price.knob, value, look, estimated, text=text, note=moved)
