@@ -77,7 +77,7 @@ def test_options_win_over_the_launch(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--tp-size", "4", *SERVE), "No such option: --tp-size"),
+        (("--tp-size", "4", *SERVE), "--tp-size is a flag of another engine; of vLLM it is --tensor-parallel-size"),
         (("--engine", "0.5.21", *SERVE), "0.5.21"),
         (("--engine", "vllm-0.29.0", *SERVE), "0.29.0"),
         (("--host-gib", "100", *SERVE), "host memory is not planned"),
