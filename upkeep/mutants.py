@@ -1,281 +1,255 @@
 """Draws random small mistakes in the package and sees whether the tests that are in charge notice.
 
     python upkeep/mutants.py resolve --count 40 --seed 1
-    python upkeep/mutants.py --file glm_kvplan/engines/sglang/resolve/attention.py --line 237 --all
+    python upkeep/mutants.py resolve --file glm_kvplan/engines/sglang/resolve/attention.py --line 237
 
-A mutant is one change of one expression: a comparison, a constant, a truth value, an operator, a call left out. The
-tests of `PARTS` run in a fork of this process that has the mutant in place of the file, until the first failure; no
-file is written. It prints the survivors by kind, and the score of each part. A survivor is a missing test, or no
-mistake at all: docs/contributing/mutants.md says how to tell.
+A mutant is one change of one expression: a comparison, a constant, a truth value, an operator, a call left out. No file
+is written. The tests of the part are collected once and run once, to see which test calls which function; then each
+mutant of a function is put in place in a fork, and only the tests that call the function run, until the first failure.
+A mutant outside of any function is judged by all tests of the part in a fork that imports anew. It prints the survivors
+by kind, and the score of each part. A survivor is a missing test, or no mistake at all: docs/contributing/mutants.md
+says how to tell.
 """
 
 import argparse
-import ast
+import gc
 import importlib.machinery
 import io
 import os
-import random
+import pickle
 import resource
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import CodeType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType, FunctionType
+from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-SGLANG, VLLM = "glm_kvplan/engines/sglang", "glm_kvplan/engines/vllm"
-HERE, THERE = "tests/engines/sglang", "tests/engines/vllm"
-# What is changed, and which tests judge it: those that run in one process, quickest first.
-PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "resolve": (
-        (f"{SGLANG}/resolve",),
-        tuple(
-            f"{HERE}/test_{name}.py"
-            for name in (
-                "resolve_rules",
-                "deployment",
-                "start",
-                "skipped_checks",
-                "draft_model",
-                "resolve",
-                "launch_oracle",
-            )
-        ),
-    ),
-    "vllm": (
-        (VLLM,),
-        tuple(
-            f"{THERE}/test_vllm_{name}.py"
-            for name in ("flags", "memory", "log", "requests", "solve", "refusals", "plans", "public", "random")
-        ),
-    ),
-    "launch": (
-        ("glm_kvplan/launch", f"{SGLANG}/launch_command.py"),
-        (
-            *(
-                f"tests/launch/test_{name}.py"
-                for name in ("shell", "command", "command_rules", "launch_file", "branches")
-            ),
-            f"{HERE}/test_log_launch.py",
-        ),
-    ),
-    "boot_log": (
-        (f"{SGLANG}/boot_log",),
-        tuple(
-            f"{HERE}/test_{name}.py"
-            for name in (
-                "easily_missed",
-                "likely_card",
-                "log_launch",
-                "bootlog",
-                "reconcile",
-                "reconcile_layouts",
-                "bootlog_files",
-            )
-        ),
-    ),
-    "answers": (
-        ("glm_kvplan/answers", f"{SGLANG}/answers", f"{SGLANG}/checks", f"{SGLANG}/sizing/remedies.py"),
-        (
-            *(f"tests/answers/test_{name}.py" for name in ("check", "check_file", "diff", "sweep_axes", "sweep")),
-            *(f"{HERE}/test_{name}.py" for name in ("remedies", "needs")),
-        ),
-    ),
-    "formats": (
-        ("glm_kvplan/engines/weight_format.py",),
-        (f"{HERE}/test_easily_missed.py", f"{HERE}/test_weight_format.py"),
-    ),
-}
+from mutant_finder import ROOT, Mutant, drawn, mutants_of
+from mutant_parts import PARTS
+
+# Imported before the forks; nothing of the package is.
 PRELOADED = ("_pytest.assertion.rewrite", "hypothesis", "pydantic", "rich.console", "yaml", "typer", "numpy")
+OPTIONS = ["-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
+MEMORY = 6 << 30  # bytes that a mutant may take
 
-_COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
-    ast.Lt: ("<", "<="),
-    ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="),
-    ast.GtE: (">=", ">"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.In: ("in", "not in"),
-    ast.NotIn: ("not in", "in"),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"),
-}
-_COUNTED: dict[type[ast.operator], tuple[str, str]] = {
-    ast.Add: ("+", "-"),
-    ast.Sub: ("-", "+"),
-    ast.Mult: ("*", "+"),
-    ast.Div: ("/", "*"),
-    ast.FloorDiv: ("//", "*"),
-    ast.Mod: ("%", "+"),
-}
+Function = tuple[str, int]  # file and first line
 
 
-class Mutant(NamedTuple):
-    """One change of a file."""
-
-    path: Path
-    line: int
-    kind: str
-    old: str
-    new: str
-    start: int  # bytes of the file's text that `new` stands for
-    end: int
-
-    @property
-    def shown(self) -> str:
-        """Where and what, on one line."""
-        place = f"{self.path.relative_to(ROOT)}:{self.line}"
-        return f"{place}: {self.kind}: {' '.join(self.old.split())[:80]} -> {' '.join(self.new.split())[:80]}"
-
-
-class _Finder(ast.NodeVisitor):
-    """The changes that a file offers."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.raw = path, path.read_bytes()
-        self.starts = [0]
-        for line in self.raw.splitlines(keepends=True):
-            self.starts.append(self.starts[-1] + len(line))
-        self.found: list[Mutant] = []
-
-    def _at(self, line: int, column: int) -> int:
-        return self.starts[line - 1] + column
-
-    def _text(self, node: Any) -> str:
-        return self.raw[
-            self._at(node.lineno, node.col_offset) : self._at(node.end_lineno, node.end_col_offset)
-        ].decode()
-
-    def _add(self, node: Any, kind: str, new: str, start: int | None = None, end: int | None = None) -> None:
-        first = self._at(node.lineno, node.col_offset) if start is None else start
-        last = self._at(node.end_lineno, node.end_col_offset) if end is None else end
-        old = self.raw[first:last].decode()
-        if old != new:
-            self.found.append(Mutant(self.path, node.lineno, kind, old, new, first, last))
-
-    def _between(self, left: Any, right: Any, old: str, new: str, kind: str, node: Any) -> None:
-        start, end = self._at(left.end_lineno, left.end_col_offset), self._at(right.lineno, right.col_offset)
-        at = self.raw[start:end].decode().find(old)
-        if at >= 0:
-            self._add(node, kind, new, start + at, start + at + len(old))
-
-    def visit_Compare(self, node: ast.Compare) -> None:
-        sides = [node.left, *node.comparators]
-        for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
-            self._between(left, right, *_COMPARED[type(operator)], "comparison", node)
-        self.generic_visit(node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> None:
-        words = isinstance(node.left, ast.Constant | ast.JoinedStr) and not isinstance(
-            getattr(node.left, "value", ""), int | float
-        )
-        if type(node.op) in _COUNTED and not words:
-            self._between(node.left, node.right, *_COUNTED[type(node.op)], "arithmetic", node)
-        self.generic_visit(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-        for left, right in zip(node.values, node.values[1:], strict=False):
-            self._between(left, right, old, new, "boolean", node)
-        self.generic_visit(node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        if isinstance(node.op, ast.Not):
-            self._add(node, "boolean", self._text(node.operand))
-        self.generic_visit(node)
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        if isinstance(node.value, bool):
-            self._add(node, "constant", str(not node.value))
-        elif isinstance(node.value, int | float):
-            self._add(node, "constant", repr(node.value + 1 if isinstance(node.value, int) else node.value * 1.03))
-        elif isinstance(node.value, str) and node.value and " " not in node.value and ".py:" not in node.value:
-            self._add(node, "constant", repr(node.value + "x"))
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Words of messages are not changed."""
-
-    def visit_Expr(self, node: ast.Expr) -> None:
-        if isinstance(node.value, ast.Call):
-            self._add(node, "dropped call", "None")
-        if not isinstance(node.value, ast.Constant):
-            self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> None:
-        self._add(node, "dropped raise", "pass")
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
-            self.visit(node.value)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        for default in (*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)):
-            self.visit(default)
-        for child in node.body:
-            self.visit(child)
-
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        self.visit(node.value)
-        if not isinstance(node.slice, ast.Constant):
-            self.visit(node.slice)
-
-
-def mutants_of(path: Path) -> list[Mutant]:
-    """Every change that a file offers, in its order."""
-    finder = _Finder(path)
-    finder.visit(ast.parse(finder.raw))
-    return finder.found
-
-
-def _in_place(mutant: Mutant | None) -> None:
+def _imported_anew(mutant: Mutant) -> None:
     """Let the import of the mutant's file give the mutant."""
-    if mutant is None:
-        return
-    raw = mutant.path.read_bytes()
-    text = raw[: mutant.start] + mutant.new.encode() + raw[mutant.end :]
     usual = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(self: importlib.machinery.SourceFileLoader, name: str) -> CodeType | None:
         if Path(self.path) == mutant.path:
-            return compile(text, self.path, "exec")
+            return compile(mutant.text, self.path, "exec")
         return usual(self, name)
 
     importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
 
 
-def judged(mutant: Mutant | None, tests: tuple[str, ...], seconds: int, conftest: str = "") -> str:
-    """ "killed", "survived" or "endless", by the tests in a fork; "broken" where it is no Python."""
-    child = os.fork()
-    if child:
-        return {0: "survived", 1: "killed", 3: "broken"}.get(
-            os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "endless"
+def _codes(code: CodeType) -> list[CodeType]:
+    return [code, *(inner for one in code.co_consts if isinstance(one, CodeType) for inner in _codes(one))]
+
+
+def _put_in_place(mutant: Mutant) -> None:
+    """Give the functions of the mutant's file, which are imported already, the mutant's code."""
+    path = str(mutant.path)
+    new = {(one.co_qualname, one.co_firstlineno): one for one in _codes(compile(mutant.text, path, "exec"))}
+    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+        code = function.__code__
+        if code.co_filename == path and (found := new.get((code.co_qualname, code.co_firstlineno))) is not None:
+            function.__code__ = found
+
+
+def _limits(seconds: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
+def _verdict(child: int) -> str:
+    return {0: "survived", 1: "killed", 3: "broken"}.get(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "endless")
+
+
+class Survey:
+    """Which tests call which function, and how long each test takes."""
+
+    def __init__(self) -> None:
+        self.callers: dict[Function, set[str]] = defaultdict(set)
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+
+    def files(self, budget: float = float("inf")) -> list[str]:
+        """The test files, the quickest first; the slowest go beyond the budget."""
+        totals: Counter[str] = Counter()
+        for name, seconds in self.seconds.items():
+            totals[name.split("::")[0]] += seconds  # type: ignore[assignment]
+        order = sorted(totals, key=lambda name: totals[name])
+        while len(order) > 1 and sum(totals[name] for name in order) > budget:
+            order.pop()
+        return order
+
+    def chosen(self, callers: set[str], budget: float) -> dict[str, int]:
+        """The tests in the order they run in: those of the quickest file first; the slowest go beyond the budget."""
+        within = 0.0
+        kept = set()
+        for name in sorted(callers, key=lambda name: self.seconds[name]):
+            within += self.seconds[name]
+            if within > budget and kept:
+                break
+            kept.add(name)
+        files = {file: place for place, file in enumerate(self.files())}
+        order = sorted(kept, key=lambda name: (files[name.split("::")[0]], self.seconds[name], name))
+        return {name: place for place, name in enumerate(order)}
+
+    def watch(self, name: str, run: Any) -> None:
+        """Run `run` and keep what it calls under this name."""
+        seen: set[CodeType] = set()
+        package = str(ROOT / "glm_kvplan")
+
+        def called(frame: FrameType, event: str, argument: object) -> None:
+            code = frame.f_code
+            if code not in seen:
+                seen.add(code)
+                if code.co_filename.startswith(package):
+                    self.callers[(code.co_filename, code.co_firstlineno)].add(name)
+
+        began = time.monotonic()
+        sys.settrace(called)
+        try:
+            run()
+        finally:
+            sys.settrace(None)
+        self.seconds[name] = time.monotonic() - began
+
+
+class Judge:
+    """Pytest's loop over the tests, replaced: the survey, then each mutant in a fork. Verdicts go into a pipe."""
+
+    def __init__(self, mutants: list[Mutant], seconds: int, budget: float, out: Any) -> None:
+        self.mutants, self.seconds, self.budget, self.out = mutants, seconds, budget, out
+
+    def pytest_collection(self) -> None:
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile(  # a verdict must not depend on luck
+            "mutants", database=None, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
         )
-    code = 3
-    try:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        _in_place(mutant)
-        import pytest
+        settings.load_profile("mutants")
 
-        with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
-            status = pytest.main(["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *tests])
-        code = 0 if status == 0 else 1
-        if mutant is None and code:
-            os.write(2, out.getvalue()[-3000:].encode())
-    except SyntaxError:
-        code = 3
-    except BaseException:
+    def _run(self, session: Any, items: list[Any]) -> None:
+        for item, after in zip(items, [*items[1:], None], strict=True):
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if session.testsfailed:
+                break
+
+    def _survey(self, session: Any) -> Survey:
+        read, write = os.pipe()
+        if not os.fork():
+            os.close(read)
+            survey = Survey()
+            for item, after in zip(session.items, [*session.items[1:], None], strict=True):
+                before = session.testsfailed
+                survey.watch(
+                    item.nodeid,
+                    lambda item=item, after=after: session.config.hook.pytest_runtest_protocol(
+                        item=item, nextitem=after
+                    ),
+                )
+                survey.failed += [item.nodeid] if session.testsfailed > before else []
+            with os.fdopen(write, "wb") as pipe:
+                pickle.dump(survey, pipe)
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            survey = pickle.load(pipe)
+        os.wait()
+        return survey
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """Judge every mutant of a function."""
+        survey = self._survey(session)
+        pickle.dump(survey, self.out)
+        self.out.flush()
+        for mutant in self.mutants if not survey.failed else ():
+            callers = survey.callers.get((str(mutant.path), mutant.function), set())
+            chosen = survey.chosen(callers, self.budget)
+            items = sorted((one for one in session.items if one.nodeid in chosen), key=lambda one: chosen[one.nodeid])
+            child = os.fork()
+            if not child:
+                code = 1
+                try:
+                    _limits(self.seconds)
+                    _put_in_place(mutant)
+                    self._run(session, items)
+                    code = 1 if session.testsfailed else 0
+                except SyntaxError:
+                    code = 3
+                finally:
+                    os._exit(code)
+            pickle.dump((mutant, _verdict(child), len(items)), self.out)
+            self.out.flush()
+        return True
+
+
+def _pytest(arguments: list[str], plugins: list[Any]) -> int:
+    import pytest
+
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
+        status = pytest.main([*OPTIONS, *arguments], plugins=plugins)
+    return int(status)
+
+
+def _judged_anew(mutant: Mutant, tests: list[str], seconds: int) -> str:
+    """The verdict of all these tests in a fork that imports the mutant."""
+    child = os.fork()
+    if not child:
         code = 1
-    os._exit(code)
+        try:
+            _limits(seconds)
+            _imported_anew(mutant)
+            code = 0 if _pytest(["-x", *tests], []) == 0 else 1
+        except SyntaxError:
+            code = 3
+        finally:
+            os._exit(code)
+    return _verdict(child)
 
 
-def drawn(part: str, count: int, seed: int) -> Iterator[Mutant]:
-    """Mutants of a part at random; the same for the same seed."""
-    files = [file for place in PARTS[part][0] for file in sorted((ROOT / place).rglob("*.py")) or [ROOT / place]]
-    offered = [mutant for file in files for mutant in mutants_of(file)]
-    yield from random.Random(seed).sample(offered, min(count, len(offered)))
+def judge(part: str, mutants: list[Mutant], tests: list[str], seconds: int, budget: float) -> list[tuple[Mutant, str]]:
+    """Each mutant with its verdict, printed as it falls. SystemExit where a test fails without any mutant."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(read)
+        with os.fdopen(write, "wb") as pipe:
+            _pytest(tests, [Judge([one for one in mutants if one.function], seconds, budget, pipe)])
+        os._exit(0)
+    os.close(write)
+    verdicts: list[tuple[Mutant, str]] = []
+
+    def keep(mutant: Mutant, verdict: str, of: str) -> None:
+        verdicts.append((mutant, verdict))
+        print(f"  {verdict:8} {mutant.shown} ({of})", flush=True)
+
+    with os.fdopen(read, "rb") as pipe:
+        survey: Survey = pickle.load(pipe)
+        if survey.failed:
+            sys.exit(f"{part}: tests fail without any mutant: {' '.join(survey.failed)}")
+        print(f"{part}: {len(survey.seconds)} tests, {sum(survey.seconds.values()):.0f} s", flush=True)
+        while True:
+            try:
+                mutant, verdict, count = pickle.load(pipe)
+            except EOFError:
+                break
+            if verdict != "survived" or count:
+                keep(mutant, verdict, f"{count} tests")
+    os.waitpid(child, 0)
+    for mutant in mutants:
+        if mutant not in {one for one, _ in verdicts}:  # outside of a function, or in one that only the import calls
+            keep(mutant, _judged_anew(mutant, survey.files(budget), seconds), "all tests")
+    return verdicts
 
 
 def main() -> int:
@@ -285,7 +259,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="mutants a part")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=int, default=120, help="of CPU for one mutant's tests")
-    parser.add_argument("--file", type=Path, help="mutants of this file only")
+    parser.add_argument("--budget", type=float, default=15, help="seconds of tests a mutant gets, the quickest first")
+    parser.add_argument("--file", type=Path, help="mutants of this file only, all of them")
     parser.add_argument("--line", type=int, help="with --file: of this line only")
     parser.add_argument("--tests", nargs="*", help="these tests judge")
     asked = parser.parse_args()
@@ -297,28 +272,19 @@ def main() -> int:
             __import__(name)
         except ImportError:
             continue
-    score: dict[str, Counter[str]] = {}
-    survivors: list[Mutant] = []
+    verdicts: dict[str, list[tuple[Mutant, str]]] = {}
     for part in asked.parts or PARTS:
-        tests = tuple(asked.tests or PARTS[part][1])
-        chosen = drawn(part, asked.count, asked.seed)
+        places, tests = PARTS[part]
+        mutants = drawn(places, asked.count, asked.seed)
         if asked.file is not None:
-            chosen = (m for m in mutants_of(asked.file.resolve()) if asked.line in (None, m.line))
-        began = time.monotonic()
-        if judged(None, tests, asked.seconds * 4) != "survived":
-            print(f"{part}: its tests fail without any mutant", file=sys.stderr)
-            return 1
-        print(f"{part}: the tests take {time.monotonic() - began:.0f} s", flush=True)
-        score[part] = Counter()
-        for mutant in chosen:
-            verdict = judged(mutant, tests, asked.seconds)
-            score[part][verdict] += 1
-            print(f"  {verdict:8} {mutant.shown}", flush=True)
-            survivors += [mutant] if verdict == "survived" else []
-    for part, counts in score.items():
-        total = sum(counts.values()) - counts["broken"]
+            mutants = [one for one in mutants_of(asked.file.resolve()) if asked.line in (None, one.line)]
+        verdicts[part] = judge(part, mutants, list(asked.tests or tests), asked.seconds, asked.budget)
+    for part, judged in verdicts.items():
+        counts = Counter(verdict for _, verdict in judged)
+        total = len(judged) - counts["broken"]
         print(f"{part}: {total - counts['survived']} of {total} noticed")
-    for kind, number in Counter(mutant.kind for mutant in survivors).most_common():
+    left = Counter(one.kind for judged in verdicts.values() for one, verdict in judged if verdict == "survived")
+    for kind, number in left.most_common():
         print(f"survivors, {kind}: {number}")
     return 0
 
