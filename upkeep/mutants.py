@@ -176,6 +176,8 @@ class Judge:
             callers = survey.callers.get((str(mutant.path), mutant.function), set())
             chosen = survey.chosen(callers, self.budget)
             items = sorted((one for one in session.items if one.nodeid in chosen), key=lambda one: chosen[one.nodeid])
+            if not items:  # only the import calls it: judged anew
+                continue
             child = os.fork()
             if not child:
                 code = 1
@@ -243,8 +245,7 @@ def judge(part: str, mutants: list[Mutant], tests: list[str], seconds: int, budg
                 mutant, verdict, count = pickle.load(pipe)
             except EOFError:
                 break
-            if verdict != "survived" or count:
-                keep(mutant, verdict, f"{count} tests")
+            keep(mutant, verdict, f"{count} tests")
     os.waitpid(child, 0)
     for mutant in mutants:
         if mutant not in {one for one, _ in verdicts}:  # outside of a function, or in one that only the import calls
