@@ -24,7 +24,7 @@ PANELS = {
         "resolve": "Every flag that touches memory: its value, and why.",
         "pools": "Every tensor of one rank: shape, dtype, bytes, who pays.",
         "model": "The checkpoint's geometry: layers, row widths, state shapes.",
-        "engines": "The SGLang releases kvplan knows, and what differs in bytes.",
+        "engines": "The engine releases kvplan knows, and what differs in bytes.",
         "gpus": "The GPUs kvplan knows.",
         "schema": "The JSON Schema of the deployment file, for editors.",
     },

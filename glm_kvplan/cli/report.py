@@ -32,8 +32,8 @@ _CHARTS = ("map", "frontier", "prices", "split", "host")
 def report(
     ctx: typer.Context,
     output: Annotated[
-        str, typer.Option("-o", "--output", help="File to write (- for standard output).", metavar="FILE")
-    ],
+        str | None, typer.Option("-o", "--output", help="File to write (- for standard output).", metavar="FILE")
+    ] = None,
     format: Annotated[
         str | None,
         typer.Option("--format", help="html, md, png or svg. [by the file's name, else html]", metavar="NAME"),
@@ -57,6 +57,8 @@ def report(
 
     Example: kvplan report -o plan.html --gpu b200 --tp-size 4 --context 128k --concurrency 64
     """
+    if output is None:
+        raise InputError("kvplan report writes a file: add -o plan.html (or plan.md; - for standard output)")
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     wanted, words = _read_format(output, format, chart), spoken()
     demand = read_demand(plan, context, concurrency, checkpoints, confidence)

@@ -6,7 +6,7 @@ A narrow terminal gets the bars on lines of their own: names and figures are nev
 from glm_kvplan.show.chart import Bar, Stack
 from glm_kvplan.show.format import bar
 from glm_kvplan.show.printable import terminal
-from glm_kvplan.show.said import Words
+from glm_kvplan.show.said import Words, say
 from glm_kvplan.show.terminal import Piece, Screen
 from glm_kvplan.show.wrapping import pad, width_of, wrap
 from glm_kvplan.units import GIB, KIB, MIB
@@ -41,10 +41,10 @@ def bar_lines(stack: Stack, screen: Screen, words: Words) -> list[list[Piece]]:
 
 def legend(stack: Stack, words: Words) -> str:
     """What the bars add up to and what the marks mean."""
-    parts = [f"{stack.total / GIB:.2f} GiB in all"]
+    parts = [words(say("{size} GiB in all", size=f"{stack.total / GIB:.2f}"))]
     parts += [f"{mark} {words(text)}" for mark, text in stack.marks if any(part.mark == mark for part in stack.bars)]
     if any(part.estimated for part in stack.bars):
-        parts.append("~ estimated")
+        parts.append(words(say("~ estimated")))
     return "; ".join(parts)
 
 

@@ -166,7 +166,7 @@ def test_where_no_single_knob_helps_all_of_what_advise_finds_is_named(
     (change,) = finding.changes
     assert change.together and len(change.flags) > 1
     assert applied(text, change)["min_concurrency"] == "holds"
-    assert advice(finding)[0].startswith(f"no single flag makes it hold; together these do: {change.text}")
+    assert str(advice(finding)[0]).startswith(f"no single flag makes it hold; together these do: {change.text}")
     server = Server(plan_of(parse_deployment(B200, "b.yaml", Path())).plan, MemoryGiven(177.0, 126.0))
     found = advise(server, Demand(contexts([(context, 1)]), requests))
     own = {"tp_size": 4, "speculative_algorithm": "EAGLE"}

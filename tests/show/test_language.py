@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -95,6 +96,18 @@ def test_a_command_prints_no_english_sentence(
     monkeypatch.setenv("KVPLAN_LANG", "zh")
     assert run(*words) in (0, 1)
     assert missed == [] and re.search("[\u4e00-\u9fff]", capsys.readouterr().out)
+
+
+def test_the_verdicts_of_a_check_in_chinese(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text("{gpu: H200, flags: {tp_size: 8}, expect: {min_context: 64k, max_running_requests: 60000}}")
+    monkeypatch.setenv("KVPLAN_LANG", "zh")
+    assert run("check", str(path)) == 1
+    out = capsys.readouterr().out
+    assert "未达标" in out and "未达  max_running_requests" in out and "达标  min_context" in out and "瓶颈是" in out
+    assert "容量" not in out and "FAILS" not in out
 
 
 def test_the_option_outranks_the_variable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.engines.expectations import KINDS
 from glm_kvplan.show.format import count
 from glm_kvplan.show.judged import Judged, JudgedFile, JudgedFiles
+from glm_kvplan.show.said import Said, say
 
 _UNUSABLE = "unusable"
 _UNITS = {
@@ -43,62 +44,66 @@ def outcome(finding: Finding) -> str:
     return f"wanted {amount(finding.name, finding.wanted)}, comes out {comes_out(finding)}"
 
 
-def binding(finding: Finding) -> str:
+def binding(finding: Finding) -> Said:
     """`bound by context_length: the server admits 262,144 tokens a request`; of a refused start the refusal."""
     if finding.name == "boots" or not finding.limit:
-        return finding.why
-    return f"bound by {finding.limit}: {finding.why}"
+        return say("{why}", why=finding.why)
+    return say("bound by {limit}: {why}", limit=say(finding.limit), why=finding.why)
 
 
-def changes(finding: Finding) -> list[str]:
+def changes(finding: Finding) -> list[Said]:
     """Each change as one would type it, the smallest first, with what it would break."""
     lines = []
     for change in finding.changes:
-        broken = f" (but then {' and '.join(change.then_short)} would fall short)" if change.then_short else ""
-        lines.append(f"{change.text}{broken}")
+        template = "{change} (but then {names} would fall short)" if change.then_short else "{change}"
+        values = {"names": " and ".join(change.then_short)} if change.then_short else {}
+        lines.append(say(template, change=change.text, **values))
     return lines
 
 
-def advice(finding: Finding) -> list[str]:
+def advice(finding: Finding) -> list[Said]:
     """`would hold with --max-mamba-cache-size 640`, `or with ...`; empty where the start is what fails."""
     found = changes(finding)
     if not found:
-        return ["no single flag makes it hold"] if finding.limit else []
+        return [say("no single flag makes it hold")] if finding.limit else []
     if finding.changes[0].together:
-        return [f"no single flag makes it hold; together these do: {found[0]}"]
-    return [f"{'or' if number else 'would hold'} with {change}" for number, change in enumerate(found)]
+        return [say("no single flag makes it hold; together these do: {change}", change=found[0])]
+    return [
+        say("or with {change}" if number else "would hold with {change}", change=change)
+        for number, change in enumerate(found)
+    ]
 
 
 def sentence(finding: Finding) -> str:
     """Everything in one line, for annotations."""
     parts = [outcome(finding)]
     if finding.wanted is not None and finding.status != "holds":
-        parts.append(binding(finding))
-        parts += advice(finding)[:1]
+        parts.append(str(binding(finding)))
+        parts += map(str, advice(finding)[:1])
     if finding.note:
         parts.append(f"tolerated: {finding.note}")
     return "; ".join(part for part in parts if part)
 
 
-def summary(answer: CheckAnswer) -> str:
+def summary(answer: CheckAnswer) -> Said:
     """`11 files: 10 hold, 1 falls short, 0 unusable; 3 warnings`."""
     files = answer.files
     unusable = sum(file.error is not None for file in files)
     short = sum(file.verdict == "falls short" for file in files)
     warnings = sum(len(file.of("warns")) for file in files)
     holding = len(files) - unusable - short
-    text = (
-        f"{count(len(files), 'file')}: {holding} hold{'s' * (holding == 1)}, "
-        f"{short} fall{'s' * (short == 1)} short, {unusable} unusable"
-    )
-    return text + (f"; {count(warnings, 'warning')}" if warnings else "")
+    template = "{files}: {holding} holds" if holding == 1 else "{files}: {holding} hold"
+    template += ", {short} falls short" if short == 1 else ", {short} fall short"
+    template += ", {unusable} unusable"
+    text = say(template, files=count(len(files), "file"), holding=holding, short=short, unusable=unusable)
+    return say("{text}; {warnings}", text=text, warnings=count(warnings, "warning")) if warnings else text
 
 
 def judged(answer: CheckAnswer) -> JudgedFiles:
     """The answer as CI formats take it."""
     meanings = {**KINDS, _UNUSABLE: "the deployment file can be read and planned"}
     files = tuple(JudgedFile(file.path, tuple(_judged(file))) for file in answer.files)
-    return JudgedFiles("kvplan check", answer.kvplan, files, summary(answer), meanings)
+    return JudgedFiles("kvplan check", answer.kvplan, files, str(summary(answer)), meanings)
 
 
 def _judged(file: FileChecked) -> list[Judged]:
@@ -113,7 +118,7 @@ def _judged(file: FileChecked) -> list[Judged]:
             finding.wanted is not None,
             title(finding),
             outcome(finding),
-            (binding(finding), *advice(finding)),
+            (str(binding(finding)), *map(str, advice(finding))),
             sentence(finding),
             finding.note,
         )

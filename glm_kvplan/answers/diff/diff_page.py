@@ -51,7 +51,7 @@ def _table(kind: str, found: list[Change]) -> Table:
 
 def _pool(change: Change) -> Row:
     tone = "bad" if change.nbytes > 0 else "good"
-    return Row((change.name, _value(change.before), _value(change.after), Cell(change.nbytes, tone)))
+    return Row((say(change.name), _value(change.before), _value(change.after), Cell(change.nbytes, tone)))
 
 
 def _number(change: Change) -> Row:

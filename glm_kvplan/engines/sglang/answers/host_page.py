@@ -64,7 +64,7 @@ def pool_table(host: HostShown) -> Table:
     """A row a pool: what it holds, what it costs on the fullest rank and on the fullest host."""
     columns = (
         Column(say("pool")),
-        Column(say("holds"), "count"),
+        Column(say("capacity"), "count"),
         Column(say("pages"), "count"),
         Column(say("one unit costs"), "count"),
         Column(say("one rank"), "gb"),

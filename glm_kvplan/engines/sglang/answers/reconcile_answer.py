@@ -70,7 +70,9 @@ def _title(found: Reconciliation) -> Said:
         template += f"{stands_in} (--gpu says it)"
     elif found.gpu_guessed:
         template += " (guessed from the log; --gpu says it)"
-    return say(template, model=plan.model.name, release=plan.profile.release, chosen=found.chosen, gpu=plan.gpu.name)
+    return say(
+        template, model=plan.model.name, release=plan.profile.release, chosen=say(found.chosen), gpu=plan.gpu.name
+    )
 
 
 def _verdict(found: Reconciliation) -> Said:

@@ -74,7 +74,14 @@ def _footnotes(rows: tuple[BootRow, ...]) -> Iterator[Line]:
         if row.note and row.name not in noted.setdefault(row.note, []):
             noted[row.note].append(row.name)
     for note, names in noted.items():
-        yield Line(say("{names}: {note}", names=", ".join(names), note=note), "muted")
+        yield Line(say("{names}: {note}", names=", ".join(names), note=_note(note)), "muted")
+
+
+def _note(note: str) -> Said:
+    start, end = "exact with ", " GiB less free"
+    if note.startswith(start) and note.endswith(end):
+        return say("exact with {gib} GiB less free", gib=note[len(start) : -len(end)])
+    return say(note)
 
 
 def _verdict(answer: ReconcileAnswer) -> Iterator[Line]:
