@@ -10,6 +10,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
+from glm_kvplan.engines.sglang.sizing.solver import granted_requests
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.workload import Workload as Workload
@@ -95,6 +96,9 @@ def estimate(plan: Plan, workload: Workload) -> Estimate:
     deployment = plan.deployment
     need = workload_sizes(deployment, workload)
     sizes = pool_sizes(plan, need)
+    requests = granted_requests(sizes.running_requests, sizes.tokens, sizes.state_slots, deployment.slots_per_request)
+    if requests > 0:  # else nothing is served, and what is asked for is shown with its shortfall
+        sizes = sizes._replace(running_requests=requests)
     stages = tuple(RankEstimate(rank, sizes, rank_ledgers(rank, sizes)) for rank in ranks(plan))
     return Estimate(workload, need, sizes, stages, deployment.tp_size * deployment.replicas)
 
