@@ -251,7 +251,7 @@ def test_flags_fix_the_sizes_of_an_estimate() -> None:
     assert sizes(workload, max_running_requests=64) == (3 * 128, 320, 64)
     assert sizes(workload, max_mamba_cache_size=77) == (3 * 128, 77, 3)
     groups = {"dp_size": 8, "enable_dp_attention": True}
-    assert sizes(workload, max_running_requests=68, max_mamba_cache_size=81, **groups) == (128, 10, 2)  # 10 slots, 5 each
+    assert sizes(workload, max_running_requests=68, max_mamba_cache_size=81, **groups) == (128, 10, 2)
 
 
 def test_a_default_of_the_engines_fixes_nothing() -> None:

@@ -10,8 +10,8 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
-from glm_kvplan.engines.sglang.sizing.solver import granted_requests
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
+from glm_kvplan.engines.sglang.sizing.solver import granted_requests
 from glm_kvplan.tensor import TensorSpec
 from glm_kvplan.workload import Workload as Workload
 
