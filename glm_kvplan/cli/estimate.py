@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.answering import print_answer
+from glm_kvplan.cli.each_role import each_role
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
@@ -13,6 +14,7 @@ from glm_kvplan.engines.protocol import answering
 
 
 @takes(*DEPLOYMENT)
+@each_role
 def estimate(
     ctx: typer.Context,
     context: Context = None,

@@ -127,6 +127,7 @@ def _sources(
 
 _SOURCES = OptionGroup(_sources)
 _FLAGS = FlagGroup("flags")
+_LAUNCH = f"{__name__}.launch"
 DEPLOYMENT = (_SOURCES, _FLAGS)  # the groups of a command that plans something
 
 
@@ -181,10 +182,10 @@ def plan_of(ctx: typer.Context) -> Any:
 
 def given_of(ctx: typer.Context) -> Given:
     """What such a command line says, not yet resolved. Raises InputError."""
-    asked = _SOURCES.of(ctx)
+    asked, launch = sources_of(ctx)
     found = given(
         _FLAGS.of(ctx),
-        launch=launch_given(ctx.obj["launch"], asked.launch, asked.values),
+        launch=launch,
         container=asked.container,
         model=asked.model,
         revision=asked.revision,
@@ -194,6 +195,19 @@ def given_of(ctx: typer.Context) -> Given:
     )
     check_answers(found.profile.engine, str(ctx.info_name))
     return found
+
+
+def sources_of(ctx: typer.Context) -> "tuple[_Sources, Launchable | None]":
+    """What such a command line says beside flags, and its launch. Raises InputError."""
+    asked = _SOURCES.of(ctx)
+    if _LAUNCH not in ctx.meta:  # a stream can be read once
+        ctx.meta[_LAUNCH] = launch_given(ctx.obj["launch"], asked.launch, asked.values)
+    return asked, ctx.meta[_LAUNCH]
+
+
+def container_taken(ctx: typer.Context, label: str) -> None:
+    """As if --container had named it."""
+    ctx.meta[_SOURCES.name] = _SOURCES.of(ctx)._replace(container=label)
 
 
 def launch_given(words: list[str] | None, path: str | None, values: list[str] | None = None) -> Launchable | None:

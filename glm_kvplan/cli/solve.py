@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.answering import print_answer
+from glm_kvplan.cli.each_role import each_role
 from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
@@ -14,6 +15,7 @@ from glm_kvplan.engines.protocol import answering
 
 
 @takes(*DEPLOYMENT, MEMORY)
+@each_role
 def solve(
     ctx: typer.Context,
     prompt: Annotated[

@@ -37,6 +37,7 @@ class LaunchCommand:
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     positions: Mapping[str, str] = field(default_factory=dict)
+    role: str | None = None  # "prefill" or "decode" of a server that does only that
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -76,6 +77,21 @@ def called(found: Found, container: str | None) -> Sequence[Launch]:
         those = f"those that do: {_labels(found.launches)}"
         raise InputError(f"{_named(found)}no container {container[:80]!r} launches the engine; {those}")
     return chosen
+
+
+ROLES = ("prefill", "decode")
+
+
+def roles_of(launch: Launchable, role_of: Callable[[str], str | None]) -> dict[str, str]:
+    """The containers of the prefill and of the decode server, by role; empty where the launches are not these two.
+
+    `role_of` reads a container's launch. Raises InputError.
+    """
+    found = launches_of(launch).launches
+    if len(found) != len(ROLES) or any(one.container is None for one in found):
+        return {}
+    roles = {role_of(one.label): one.label for one in found}
+    return {role: roles[role] for role in ROLES} if set(roles) == set(ROLES) else {}
 
 
 def read_one(

@@ -70,6 +70,10 @@ class Command(Protocol):
     def revision(self) -> str | None: ...
 
     @property
+    def role(self) -> str | None:
+        """ "prefill" or "decode" of a server that does only that."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What was read otherwise than it stood there."""
 

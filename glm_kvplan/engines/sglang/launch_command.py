@@ -53,6 +53,7 @@ def command_of(
     options = with_settings(options, launch, CONFIG, table, within)
     model = _value(options, "--model-path") or model
     environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
+    role = str(options.flags.get("disaggregation_mode", "null"))
     return LaunchCommand(
         flags=options.flags,
         checked=options.checked,
@@ -63,6 +64,7 @@ def command_of(
         unknown=tuple(dict.fromkeys(options.unknown)),
         warnings=(*warnings, *warnings_of(options, table)),
         positions=options.positions,
+        role=None if role == "null" else role,
     )
 
 
