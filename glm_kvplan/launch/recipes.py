@@ -66,11 +66,11 @@ def _told(path: Sequence[str], servers: Sequence[Server]) -> Server | None:
 
 
 def _launch(found: _Found, document: dict[Any, Any], name: str, servers: Sequence[Server]) -> Launch:
-    counts = _flags_in(found.data, servers)
-    most = max(counts)
+    known_flags = _flags_in(found.data, servers)
+    most = max(known_flags)
     server = _told(found.path, servers)
-    if server is None and counts.count(most) == 1:
-        server = servers[counts.index(most)]
+    if server is None and known_flags.count(most) == 1:
+        server = servers[known_flags.index(most)]
     title = document.get("name")
     whole = not found.path
     names = ((title,) if isinstance(title, str) and not whole else ()) + found.path

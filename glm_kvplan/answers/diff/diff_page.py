@@ -59,8 +59,8 @@ def _number(change: Change) -> Row:
     difference = after - before if isinstance(before, int) and isinstance(after, int) else None
     if change.kind != "served":
         return Row((change.name, _value(before), _value(after), difference))
-    kind, changed = ("binary", "binary_change") if change.name.endswith("_bytes") else ("", "")
-    values = (Cell(_value(before), kind=kind), Cell(_value(after), kind=kind), Cell(difference, kind=changed))
+    kind, difference_kind = ("binary", "binary_change") if change.name.endswith("_bytes") else ("", "")
+    values = (Cell(_value(before), kind=kind), Cell(_value(after), kind=kind), Cell(difference, kind=difference_kind))
     return Row((say(SHARED[change.name]), *values))
 
 

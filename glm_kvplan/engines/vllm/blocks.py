@@ -92,8 +92,8 @@ def blocks_of(rank: Rank) -> Blocks:
 def _state_groups(rank: Rank, groups: int) -> tuple[Group, ...]:
     """The KDA layers dealt out over so many groups, in turn."""
     page, state = kda_state.page_bytes(rank), kda_state.layer_bytes(rank)
-    counts = [len(range(number, rank.state_layers, groups)) for number in range(groups)]
-    return tuple(Group("states", count, count * page, count * state) for count in counts)
+    layers = [len(range(number, rank.state_layers, groups)) for number in range(groups)]
+    return tuple(Group("states", count, count * page, count * state) for count in layers)
 
 
 def row_stride(rank: Rank) -> int:

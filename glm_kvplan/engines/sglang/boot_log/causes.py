@@ -44,10 +44,10 @@ def _releases(answer: Reconciliation) -> Iterator[str]:
 def _variations(answer: Reconciliation, row: Row) -> Iterator[str]:
     for text, changes in _VARIATIONS:
         try:
-            changed = answer.plan.with_flags(**changes)
-            if changed.deployment == answer.plan.deployment:
+            tried = answer.plan.with_flags(**changes)
+            if tried.deployment == answer.plan.deployment:
                 continue
-            rows = rows_of(changed, answer.boot)[1]
+            rows = rows_of(tried, answer.boot)[1]
         except KvplanError:
             continue
         again = next((other for other in rows if (other.name, other.rank) == (row.name, row.rank)), None)
