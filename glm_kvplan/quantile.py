@@ -69,13 +69,8 @@ def likely_draws(sizes: tuple[float, ...], weights: tuple[int, ...], total: floa
     whole = sum(weights)
     mean = sum(size * weight for size, weight in zip(sizes, weights, strict=True)) / whole
     square = sum(size * size * weight for size, weight in zip(sizes, weights, strict=True)) / whole
-    half = _normal(confidence) * sqrt(max(0.0, square - mean * mean)) / 2
+    # statistics loads fractions and decimal, which one context length does without
+    from statistics import NormalDist
+
+    half = (NormalDist().inv_cdf(confidence) if confidence > 0.5 else 0.0) * sqrt(max(0.0, square - mean * mean)) / 2
     return int(((sqrt(half * half + mean * max(0.0, total)) - half) / mean) ** 2)
-
-
-def _normal(confidence: float) -> float:
-    """The quantile of the normal distribution from 0.5 on, 0 below (Abramowitz and Stegun, 26.2.22: to 0.003)."""
-    if confidence <= 0.5:
-        return 0.0
-    t = sqrt(-2 * log(1 - confidence))
-    return t - (2.30753 + 0.27061 * t) / (1 + 0.99229 * t + 0.04481 * t * t)

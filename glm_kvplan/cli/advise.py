@@ -115,16 +115,15 @@ def _numbers(text: str) -> list[int]:
 
 
 def _write(best: Any, launch_out: str | None, save: str | None) -> None:
-    from glm_kvplan.show.whole_file import destination
-
     if launch_out is not None:
+        from glm_kvplan.show.whole_file import destination
+
         with destination(launch_out, replace=False, option="--launch-out") as file:
             file.write(best.command + "\n")
     if save is not None:
-        import yaml
+        from glm_kvplan.engines import saved_plan
 
-        with destination(save, replace=False, option="--save") as file:
-            yaml.safe_dump(dict(best.plan_file), file, sort_keys=False)
+        saved_plan.save(save, saved_plan.to_yaml(best.plan_file))
 
 
 def _tries(plan: Plan, texts: list[str]) -> dict[str, list[object]]:

@@ -44,7 +44,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         help="Release (0.5.23, vllm-0.33.0), `installed`, or a profile file (see `kvplan engines`). "
-        "[the engine that the launch command starts; 0.5.21 of SGLang, the newest of vLLM]",
+        "[of the engine that the launch command starts, the one it assumes]",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="RELEASE",
         autocompletion=every_release,

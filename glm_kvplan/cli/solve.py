@@ -42,7 +42,7 @@ def solve(
     With the two readings of a boot log (--pre-gib, --available-gib) the answer is the engine's own integers; without
     them the weights are estimated, and the answer says by how much it may be off.
 
-    Exit code 1: the engine refuses to start so, or the host pools do not fit.
+    Exit code 1: the engine refuses to start so or dies while it allocates its pools, or the host pools do not fit.
 
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """

@@ -1,4 +1,4 @@
-"""A deployment file written from a boot: the document as YAML, and the file, whole or not at all."""
+"""A deployment file written from what a command found: the document as YAML, and the file, whole or not at all."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -184,3 +184,15 @@ def test_a_signal_that_was_switched_off_stays_off() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code, "--version"], check=False, timeout=60, env=env)
     assert done.returncode == 0
+
+
+def test_pools_that_the_card_does_not_hold_are_a_no(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The decode role allocates more than its budget charges: the server is sized, and dies while it allocates."""
+    flags = ["--tp-size", "16", "--disaggregation-mode", "decode", "--checkpoint", "nvfp4"]
+    codes = []
+    for words in (["solve", *flags], ["report", "-o", str(tmp_path / "plan.md"), *flags, "--concurrency", "1"]):
+        with pytest.raises(SystemExit) as left:
+            main([*words, "--gpu", "rtx-pro-6000", "--engine", "0.5.22"])
+        codes.append(left.value.code)
+    assert codes == [1, 1]
+    assert "the server dies while it allocates them" in " ".join(capsys.readouterr().out.split())

@@ -251,6 +251,7 @@ def test_flags_fix_the_sizes_of_an_estimate() -> None:
     assert sizes(workload, max_running_requests=64) == (3 * 128, 320, 64)
     assert sizes(workload, max_mamba_cache_size=77) == (3 * 128, 77, 3)
     groups = {"dp_size": 8, "enable_dp_attention": True}
+    # ten slots a worker admit two requests of five (mem_cache/kv_cache_configurator.py:3119-3172 at 0.5.23)
     assert sizes(workload, max_running_requests=68, max_mamba_cache_size=81, **groups) == (128, 10, 2)
 
 

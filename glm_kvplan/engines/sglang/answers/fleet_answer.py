@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
+from textwrap import indent
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.flag_words import flag_word
+from glm_kvplan.engines.flag_words import flag_lines
 from glm_kvplan.engines.sglang.answers.advise_answer import DemandShown, show_demand
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -21,12 +22,14 @@ from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
 from glm_kvplan.show.said import Text
 from glm_kvplan.workload import Demand
 
-MOST_GPUS = 1024
 MOST_TRIES = 64
+_OURS = frozenset(name for name, flag in FLAG.items() if flag.role in ("ours", "named"))
 
 
 class FleetShown(NamedTuple):
     """`servers` copies of one server on `gpus` GPUs of `hosts` hosts; requests are those of all servers.
+
+    A server of several hosts (`hosts_of_a_server`) has its command run on each of them.
 
     `flags` are all that the user did not give. `served` is how much of the demand they serve, `most` how many requests
     of it they could hold at once. Of one worker's tokens the load needs `floor_tokens`, memory gives `ceiling_tokens`.
@@ -37,6 +40,7 @@ class FleetShown(NamedTuple):
     gpus: int
     servers: int
     hosts: int
+    hosts_of_a_server: int
     holds: bool
     served: int
     most: int
@@ -128,6 +132,7 @@ def _shown(plan: Plan, fleet: Fleet) -> FleetShown:
         gpus=fleet.gpus,
         servers=fleet.servers,
         hosts=fleet.hosts,
+        hosts_of_a_server=advised.deployment.nnodes,
         holds=fleet.holds,
         served=fleet.served,
         most=fleet.most,
@@ -169,14 +174,10 @@ def _plan_file(plan: Plan, requests: int) -> dict[str, object]:
 
 def launch_command(plan: Plan) -> str:
     """The whole command that starts one server of `plan`, a flag a line. On several hosts it is run on each of them."""
-    lines = [f"python -m sglang.launch_server --model-path {shlex.quote(_model(plan))}"]
-    if plan.environment:
-        lines.insert(0, " ".join(f"{name}={shlex.quote(value)}" for name, value in plan.environment.items()))
+    lines = [" ".join(f"{name}={shlex.quote(value)}" for name, value in plan.environment.items())]
+    lines.append(f"python -m sglang.launch_server --model-path {shlex.quote(_model(plan))}")
     given = {name: value for name, value in {**plan.checked, **plan.flags}.items() if name not in _OURS}
-    lines += [word for name, value in given.items() if (word := flag_word(FLAG, name, value))]
+    lines.append(indent(flag_lines(FLAG, given), "  ").lstrip())
     if plan.deployment.nnodes > 1:
         lines.append('--node-rank "$NODE_RANK" --dist-init-addr "$HEAD_NODE:20000"')
-    return " \\\n  ".join(lines)
-
-
-_OURS = frozenset(name for name, flag in FLAG.items() if flag.role in ("ours", "named"))
+    return " \\\n  ".join(filter(None, lines))

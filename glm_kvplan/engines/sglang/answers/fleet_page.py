@@ -36,9 +36,9 @@ def _verdict(best: FleetShown) -> Said:
 
 
 def _command(best: FleetShown) -> Iterator[Line | Code]:
-    several = say("on each of {hosts} hosts:", hosts=best.hosts // best.servers)
+    several = say("on each of {hosts} hosts:", hosts=best.hosts_of_a_server)
     once = say("the command:") if best.servers == 1 else say("the command, once for each server:")
-    yield Code(best.command, several if best.hosts > best.servers else once)
+    yield Code(best.command, several if best.hosts_of_a_server > 1 else once)
     yield Line(memory_line(best.memory), "muted")
     if best.sizes is not None:
         yield Line(

@@ -112,8 +112,9 @@ class SolveAnswer(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether it starts, and the host holds its pools."""
-        return self.failure is None and (self.host is None or self.host.holds)
+        """Whether it starts: nothing refuses it, the card has its pools, and the host has HiCache's."""
+        allocated = self.headroom is None or self.headroom.free_bytes >= 0
+        return self.failure is None and allocated and (self.host is None or self.host.holds)
 
 
 def answer_solve(

@@ -6,7 +6,8 @@ from glm_kvplan.bisection import least
 from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.expectations import EXPECTATIONS, Change, Expectations
 from glm_kvplan.engines.sglang.checks.trial import SERVES, change, lacking
-from glm_kvplan.engines.sglang.moves import MOVES, Lacks, Wish, nearest
+from glm_kvplan.engines.sglang.knob_search import Lacks, Wish, nearest
+from glm_kvplan.engines.sglang.moves import MOVES
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import advise
 from glm_kvplan.engines.sglang.sizing.server import Server

@@ -5,7 +5,8 @@ from typing import Any
 
 from glm_kvplan.engines.expectations import Change, Expectations
 from glm_kvplan.engines.sglang.checks.judgements import figures, longest_context, resident
-from glm_kvplan.engines.sglang.moves import Lack, lacking_to_start, typed
+from glm_kvplan.engines.sglang.knob_search import Lack, lacking_to_start
+from glm_kvplan.engines.sglang.moves import typed
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.headroom import judge
 from glm_kvplan.engines.sglang.sizing.server import Server

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from glm_kvplan.engines.sglang.flags import FLAG
-from glm_kvplan.engines.sglang.moves import MOST_TP
+from glm_kvplan.engines.sglang.moves import MOST_TP, group_flags
 from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.split import most_requests, tokens_of
@@ -71,7 +71,7 @@ def _layouts(server: Server, gpus: int, per_host: int) -> Iterator[dict[str, Any
         if gpus % width == 0 and (width <= per_host or width % per_host == 0):
             groups = 1
             while groups <= width:
-                attention = {"dp_size": groups, "enable_dp_attention": True} if groups > 1 else {}
+                attention = group_flags(server, groups) if groups > 1 else {}
                 yield {"tp_size": width, **attention, **hosts}
                 groups *= 2
         width *= 2
@@ -81,7 +81,7 @@ def _fleet(server: Server, demand: Demand, gpus: int, flags: dict[str, Any], tri
     other = server.tried(**flags)
     if other is None or gpus % other.plan.gpus:
         return None
-    servers = gpus // other.plan.gpus
+    servers, hosts = gpus // other.plan.gpus, -(-gpus // per_host)
     share = demand._replace(concurrency=-(-demand.concurrency // servers))
     try:
         advice = advise(other, share, nearest=0)
@@ -89,13 +89,13 @@ def _fleet(server: Server, demand: Demand, gpus: int, flags: dict[str, Any], tri
         return None
     advised = other.tried(**advice.flags) if advice.flags else None
     if advised is None:
-        return Fleet(servers, gpus, _hosts(gpus, per_host), flags, tried, other, advice, 0, 0, 0, 0)
+        return Fleet(servers, gpus, hosts, flags, tried, other, advice, 0, 0, 0, 0)
     workers = other.deployment.attn_dp_size * other.deployment.replicas
     unbound = advised.tried(max_total_tokens=None)
     return Fleet(
         servers=servers,
         gpus=gpus,
-        hosts=_hosts(gpus, per_host),
+        hosts=hosts,
         flags=flags,
         tried=tried,
         server=advised,
@@ -105,7 +105,3 @@ def _fleet(server: Server, demand: Demand, gpus: int, flags: dict[str, Any], tri
         floor_tokens=tokens_of(advised, demand, advice.served.per_worker),
         ceiling_tokens=advised.sizes.tokens if unbound is None else unbound.sizes.tokens,
     )
-
-
-def _hosts(gpus: int, per_host: int) -> int:
-    return -(-gpus // per_host)

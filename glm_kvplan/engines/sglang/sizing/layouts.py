@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from glm_kvplan.engines.sglang.moves import MOST_TP, MOVE, MOVES, Wish, group_flags
+from glm_kvplan.engines.sglang.knob_search import Wish
+from glm_kvplan.engines.sglang.moves import MOST_TP, MOVE, MOVES, group_flags
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.split import requests_wanted, split_for

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from glm_kvplan.engines.sglang.sizing.server import Server
 
 if TYPE_CHECKING:
-    from glm_kvplan.engines.sglang.moves import Turn
+    from glm_kvplan.engines.sglang.knob_search import Turn
 
 
 class Price(NamedTuple):

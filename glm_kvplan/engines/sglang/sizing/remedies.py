@@ -24,7 +24,9 @@ def remedies(server: Server) -> list[Remedy]:
     """
     if server.starts:
         return []
-    from glm_kvplan.engines.sglang.moves import MOVES, Wish, lacking_to_start, nearest, typed  # most servers start
+    # most servers start
+    from glm_kvplan.engines.sglang.knob_search import Wish, lacking_to_start, nearest
+    from glm_kvplan.engines.sglang.moves import MOVES, typed
 
     found = []
     for move in MOVES:
