@@ -7,7 +7,7 @@ import typer
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
+from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, Context, read_load, read_workload
 from glm_kvplan.engines.protocol import answering, assumed_engine, engine_answering
 
 
@@ -24,13 +24,20 @@ def explain(
     ] = None,
     context: Context = None,
     concurrency: Concurrency = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            "--beside", help="Of `loads`: the other load, as 8x128k.", rich_help_panel=WORKLOAD, metavar="NxTOKENS"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Where everything lies, and nine misreadings of these caches, with this deployment's numbers.
+    """Where everything lies, nine misreadings of these caches, and two loads beside each other, in your numbers.
 
     Example: kvplan explain where --enable-hierarchical-cache
     """
     plan = plan_of(ctx)
     made = answering(plan, "explain")
-    answer = made.answer(plan, read_workload(plan, context, concurrency), topic)
+    other = None if beside is None else read_load(plan, beside, "--beside")
+    answer = made.answer(plan, read_workload(plan, context, concurrency), topic, other)
     print_answer("explain", answer, lambda: made.page(answer), json)

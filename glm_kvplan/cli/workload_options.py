@@ -71,6 +71,14 @@ def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> W
     return Workload(tokens, parse_count(concurrency, "--concurrency"))
 
 
+def read_load(plan: Plan, text: str, name: str) -> Workload:
+    """The workload that `8x128k` describes. Raises InputError."""
+    requests, _, tokens = text.lower().partition("x")
+    if not tokens:
+        raise InputError(f"{name} {text[:60]!r}: write requests x tokens, such as 8x128k")
+    return Workload(read_tokens(plan, tokens, name), parse_count(requests, name))
+
+
 def read_demand(
     plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int, confidence: str = "0.99"
 ) -> Demand:

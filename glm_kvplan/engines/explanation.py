@@ -16,6 +16,24 @@ class Figure(NamedTuple):
     unit: str
 
 
+class SideRow(NamedTuple):
+    """One of several choices, or one of several ledgers. `here`: it is what this deployment has; `note`: say of it."""
+
+    name: str
+    values: tuple[int, ...]
+    here: bool = False
+    note: str = ""
+
+
+class SideBySide(NamedTuple):
+    """Choices or loads beside each other. `columns` name the values, `kinds` how they are written (show/cells.py)."""
+
+    title: str
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    rows: tuple[SideRow, ...]
+
+
 class Explanation(NamedTuple):
     """One topic's answer: a few sentences, the right number beside the wrong one, the formula and its source."""
 
@@ -25,6 +43,7 @@ class Explanation(NamedTuple):
     formula: str
     numbers: str  # the formula with its values
     source: str
+    table: SideBySide | None = None
 
 
 class TopicsAnswer(NamedTuple):
@@ -44,6 +63,7 @@ class ExplainAnswer(NamedTuple):
     formula: str
     numbers: str
     source: str
+    table: SideBySide | None
 
 
 def refuse_other_topic(topic: str, titles: Iterable[str]) -> None:

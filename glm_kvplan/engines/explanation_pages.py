@@ -1,6 +1,6 @@
 """The pages of topics and of one topic, whatever the engine."""
 
-from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
+from glm_kvplan.engines.explanation import ExplainAnswer, SideBySide, TopicsAnswer
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import say
 
@@ -14,8 +14,10 @@ def topics_page(answer: TopicsAnswer) -> Page:
 
 
 def topic_page(answer: ExplainAnswer) -> Page:
-    """Sentences, the numbers of both readings, formula and source."""
+    """Sentences, what stands side by side, the numbers of both readings, formula and source."""
     sections = [Section("lines", tuple(Line(line) for line in answer.lines))]
+    if answer.table is not None:
+        sections.append(Section("table", (_side_by_side(answer.table),)))
     if answer.figures:
         columns = (Column(say("reading")), Column(say("value"), "count"), Column(say("unit")), Column(say("says")))
         found = tuple(
@@ -29,3 +31,17 @@ def topic_page(answer: ExplainAnswer) -> Page:
     head = answer.head
     lead = Line(say("{title}: {layout}", title=head.title, layout=head.layout), "muted")
     return Page(answer.title, (lead,), tuple(sections), notes=head.notes)
+
+
+def _side_by_side(table: SideBySide) -> Table:
+    columns = (
+        Column(table.title),
+        *(Column(name, kind) for name, kind in zip(table.columns, table.kinds, strict=True)),
+    )
+    found = (
+        Row((row.name, *row.values, say("here") if row.here else row.note), "strong" if row.here else "")
+        for row in table.rows
+    )
+    if any(row.here or row.note for row in table.rows):
+        return Table((*columns, Column()), tuple(found))
+    return Table(columns, tuple(row._replace(cells=row.cells[:-1]) for row in found))

@@ -57,7 +57,83 @@ def test_row() -> None:
         assert figures(found, "right") == [11 * width * article("trap 1", says)]
         assert figures(found, "wrong") == [11 * width * deepseek]
     assert figures(told("row"), "right") == [11 * 2 * article("trap 1", "bf16 kv_cache_dim")]
-    assert "bf16 1,024 B, FP8 with scales 528 B, raw FP8 512 B" in " ".join(told("row").lines)
+
+
+def test_the_three_row_layouts_side_by_side() -> None:
+    """The article's 1.1 to 1.3: a row, its eleven layers, the indexer, and both."""
+    index, both = article("1.2", "indexer a token"), article("6", "scaled FP8 a token")
+    found = told("row", **SCALED).table
+    assert found is not None
+    rows = {row.name: row.values for row in found.rows}
+    assert rows == {
+        "bf16": (2 * article("trap 1", "bf16 kv_cache_dim"), article("1.1", "bf16 KV a token"), index, 11_264 + 1_452),
+        "FP8 with scales": (
+            article("conventions", "a scaled FP8 row is 528 B"),
+            article("1.1", "scaled FP8 KV a token"),
+            index,
+            both,
+        ),
+        "raw FP8": (
+            article("conventions", "a TRT-LLM raw row is 512 B"),
+            article("1.1", "raw FP8 KV a token"),
+            index,
+            article("6", "raw FP8 a token"),
+        ),
+    }
+    for flags, name in (({}, "bf16"), (SCALED, "FP8 with scales"), (RAW, "raw FP8")):
+        table = told("row", **flags).table
+        assert table is not None and [row.name for row in table.rows if row.here] == [name]
+
+
+def test_slots_of_every_strategy() -> None:
+    """The article's 2.2: slots a request, and a request's MB with either type of state."""
+    found = told("slot").table
+    assert found is not None
+    slots = [row.values[0] for row in found.rows]
+    assert slots[:2] == [
+        article("conventions", "default extra_buffer with overlap reserves 5 state slots a request"),
+        article("conventions", "overlap off: 4"),
+    ]
+    assert slots[2:] == [4, article("conventions", "no_buffer: 3"), 1]
+    assert [round(value / 10**6) for value in found.rows[0].values[1:]] == [
+        article("2.2", "KDA budget of a request, fp32"),
+        article("2.2", "KDA budget of a request, bf16"),
+    ]
+    places = (
+        {},
+        {"disable_overlap_schedule": True},
+        {"mamba_radix_cache_strategy": "extra_buffer_lazy"},
+        {"disable_radix_cache": True},
+    )
+    for flags, name in zip(places, (0, 1, 2, 4), strict=True):
+        table = told("slot", **flags).table
+        assert table is not None and [row.here for row in table.rows].index(True) == name
+        assert table.rows[name].values[0] == kv.plan(flags).deployment.slots_per_request
+        assert table.rows[3].note.startswith("refused")  # for this model's pages
+    with pytest.raises(kv.RefusedError, match="no_buffer"):
+        kv.plan({"mamba_radix_cache_strategy": "no_buffer"})
+
+
+def test_two_loads_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    """The article's chapter 6: 64 requests of 128K on one rank; a load beside it has sums of its own."""
+    found = topics.explain(topics.ground(kv.plan(SCALED), kv.Workload(131_072, 64), kv.Workload(4096, 64)), "loads")
+    assert found.table is not None and found.table.columns == ("64 x 131,072 tokens", "64 x 4,096 tokens")
+    rows = {row.name: row.values for row in found.table.rows}
+    long, short = (rows["MLA latent KV"][side] + rows["DSA indexer"][side] for side in (0, 1))
+    assert round(long / 10**9, 1) == article("6", "64 requests of 128K: tokens, GB") and long == 32 * short
+    state = article("6", "one rank, 64 requests: KDA, fp32, GB")
+    assert [round(value / 10**9, 1) for value in rows["KDA state"]] == [state, state]
+    found = topics.explain(topics.ground(kv.plan({**SCALED, **DP8}), kv.Workload(131_072, 64)), "loads")
+    assert found.table is not None and found.table.columns[1] == "4,096 x 2,048 tokens"  # the same tokens
+    rows = {row.name: row.values for row in found.table.rows}
+    one = rows["MLA latent KV"][0] + rows["DSA indexer"][0]
+    assert round(one / 10**9, 1) == article("6", "DP8: tokens a rank, GB")
+    assert round(rows["KDA state"][0] / 10**9, 1) == article("6", "DP8: KDA a rank, fp32, GB")
+    code, out, _ = run(capsys, "loads", "--context", "4k", "--concurrency", "64", "--beside", "8x128k")
+    assert code == 0 and re.search(r"one rank +64 x 4,096 tokens +8 x 131,072 tokens\n", out)
+    for words in (("loads", "--beside", "8"), ("loads", "--beside", "x8k"), ("row", "--beside", "8x8k")):
+        code, _, err = run(capsys, *words)
+        assert code == 2 and err.startswith("kvplan: --beside")
 
 
 def test_token() -> None:

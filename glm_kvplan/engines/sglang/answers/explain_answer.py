@@ -10,6 +10,7 @@ from glm_kvplan.engines.sglang.explain import topics
 from glm_kvplan.engines.sglang.explain.location_topic import places
 from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.errors import InputError
 from glm_kvplan.workload import Workload
 
 
@@ -32,14 +33,19 @@ class PlacesAnswer(NamedTuple):
 
 
 def answer_explain(
-    plan: Plan | None, workload: Workload | None, topic: str | None
+    plan: Plan | None, workload: Workload | None, topic: str | None, beside: Workload | None = None
 ) -> TopicsAnswer | ExplainAnswer | PlacesAnswer:
-    """One topic for a deployment under a workload, or without one the list of topics. Raises InputError."""
+    """One topic for a deployment under a workload, or without one the list of topics.
+
+    `beside` is the other load of `loads`; without it, the same tokens in shorter requests. Raises InputError.
+    """
     if topic is None:
         return TopicsAnswer(topics.TITLES)
     topics.check_topic(topic)
     assert plan is not None and workload is not None
-    ground = topics.ground(plan, workload)
+    if beside is not None and topic != topics.LOADS:
+        raise InputError(f"--beside: explain {topic} shows one load; explain {topics.LOADS} takes two")
+    ground = topics.ground(plan, workload, beside)
     if topic == topics.WHERE:
         return _places(ground)
     return ExplainAnswer(head_of(plan), topic, *topics.explain(ground, topic))

@@ -1,6 +1,8 @@
 """Topics about what grows with state slots and requests: the slot, its sharding, the two sub-pools, the tail."""
 
-from glm_kvplan.engines.explanation import Explanation, plural, right, wrong
+from typing import Any
+
+from glm_kvplan.engines.explanation import Explanation, SideBySide, SideRow, plural, right, wrong
 from glm_kvplan.engines.sglang.components import kda_state, pool_units
 from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.sizing.host_sizes import DEFAULT_RATIO
@@ -41,6 +43,44 @@ def slot(ground: Ground) -> Explanation:
         f"slots_per_request * {ledger.account.formula}",
         f"{number} * {ledger.formula_in_numbers}",
         f"{ledger.account.source}; mem_cache/kv_cache_configurator.py:222-229, 3062-3088 at 0.5.23",
+        _strategies(ground),
+    )
+
+
+def _strategies(ground: Ground) -> SideBySide:
+    """Slots of a request under every strategy, and what they take on a rank with either type of state."""
+    deployment, rank = ground.plan.deployment, ground.answer.largest.rank
+    cached = {"disable_radix_cache": False}
+    by_name: dict[str, dict[str, Any]] = {
+        "extra_buffer, overlap on": {
+            "mamba_radix_cache_strategy": "extra_buffer",
+            "disable_overlap_schedule": False,
+            **cached,
+        },
+        "extra_buffer, overlap off": {
+            "mamba_radix_cache_strategy": "extra_buffer",
+            "disable_overlap_schedule": True,
+            **cached,
+        },
+        "extra_buffer_lazy": {"mamba_radix_cache_strategy": "extra_buffer_lazy", **cached},
+        "no_buffer, non-triton KDA": {"mamba_radix_cache_strategy": "no_buffer", **cached},
+        "radix cache off": {"disable_radix_cache": True},
+    }
+    found = []
+    for name, wanted in by_name.items():
+        slots = deployment.with_values(**wanted).slots_per_request
+        taken = (
+            slots * ground.kda_layers * kda_state.layer_bytes(rank._replace(deployment=narrow))
+            for narrow in (deployment.with_values(mamba_ssm_dtype=dtype) for dtype in ("float32", "bfloat16"))
+        )
+        here = all(getattr(deployment, field) == value for field, value in wanted.items())
+        refused = wanted.get("mamba_radix_cache_strategy") == "no_buffer" and deployment.page_size > 1
+        found.append(SideRow(name, (slots, *taken), here, "refused here" if refused else ""))
+    return SideBySide(
+        "strategy",
+        ("slots", "float32", "bfloat16"),
+        ("count", "decimal", "decimal"),
+        tuple(found),
     )
 
 

@@ -1,6 +1,6 @@
 """Topics about what grows with tokens: the row, the token, the page, the index on the host, the draft layer."""
 
-from glm_kvplan.engines.explanation import Explanation, plural, right, wrong
+from glm_kvplan.engines.explanation import Explanation, SideBySide, SideRow, plural, right, wrong
 from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components import latent_kv, pool_units
@@ -29,9 +29,8 @@ def row(ground: Ground) -> Explanation:
     here = latent_kv.row_bytes(geometry, deployment.kv_layout, profile)
     itemsize = latent_kv.row_bytes(geometry, "bf16", profile) // geometry.latent_width
     itemsize = itemsize if deployment.kv_layout == "bf16" else 1
-    others = ", ".join(
-        f"{name} {latent_kv.row_bytes(geometry, layout, profile):,} B" for layout, name in _LAYOUTS.items()
-    )
+    index = ground.ledgers["indexer"].bytes_per_unit
+    widths = {layout: latent_kv.row_bytes(geometry, layout, profile) for layout in _LAYOUTS}
     deepseek = geometry.kv_lora_rank + DEEPSEEK_ROPE
     return Explanation(
         f"{geometry.latent_width}, {latent_kv.row_bytes(geometry, 'fp8_scaled', profile)} or {deepseek}: "
@@ -40,7 +39,7 @@ def row(ground: Ground) -> Explanation:
             f"A row is kv_lora_rank {geometry.kv_lora_rank} + qk_rope_head_dim {geometry.qk_rope_head_dim} elements. "
             f"Here it is stored as {_LAYOUTS[deployment.kv_layout]}: {here:,} B in each of "
             f"{plural(layers, 'full-attention layer')}.",
-            f"The layouts: {others}. FP8 is raw where a sparse backend is trtllm (prefill "
+            f"FP8 is raw where a sparse backend is trtllm (prefill "
             f"{deployment.dsa_prefill_backend}, decode {deployment.dsa_decode_backend} here) and carries scales "
             "elsewhere on CUDA.",
             f"{deepseek} is DeepSeek V3's row, which holds {DEEPSEEK_ROPE} RoPE dimensions; planning with it books "
@@ -53,6 +52,20 @@ def row(ground: Ground) -> Explanation:
         ledger.account.formula,
         ledger.formula_in_numbers,
         ledger.account.source,
+        SideBySide(
+            "layout",
+            ("one row", f"latent KV, {plural(layers, 'layer')}", "indexer", "one token"),
+            ("bytes",) * 4,
+            tuple(
+                SideRow(
+                    _LAYOUTS[layout],
+                    (wide, wide * layers, index, wide * layers + index),
+                    layout == deployment.kv_layout,
+                )
+                for layout, wide in widths.items()
+                if layout != "fp8_padded" or layout == deployment.kv_layout
+            ),
+        ),
     )
 
 

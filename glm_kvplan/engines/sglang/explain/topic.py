@@ -5,15 +5,19 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.workload_cost import Estimate
+from glm_kvplan.engines.sglang.sizing.workload_cost import Estimate, Workload
 from glm_kvplan.tensor import TensorSpec
 
 
 class Ground(NamedTuple):
-    """The deployment a topic speaks of, and one rank of its fullest pipeline stage under a workload."""
+    """The deployment a topic speaks of, and one rank of its fullest pipeline stage under a workload.
+
+    `beside` is another workload to compare with, where one is named.
+    """
 
     plan: Plan
     answer: Estimate
+    beside: Workload | None = None
 
     @property
     def ledgers(self) -> Mapping[str, Ledger]:

@@ -1,15 +1,16 @@
-"""The topics by name, in the order of the article's list of misreadings."""
+"""The topics by name: the map, the article's list of misreadings in its order, and two loads side by side."""
 
 from collections.abc import Callable
 
 from glm_kvplan.engines.explanation import Explanation, refuse_other_topic
+from glm_kvplan.engines.sglang.explain import load_topic
 from glm_kvplan.engines.sglang.explain import state_topics as state
 from glm_kvplan.engines.sglang.explain import token_topics as tokens
 from glm_kvplan.engines.sglang.explain.topic import Ground
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 
-WHERE = "where"
+WHERE, LOADS = "where", "loads"
 
 TOPICS: dict[str, tuple[str, Callable[[Ground], Explanation]]] = {
     "row": ("512, 528 or 576: how wide a token's row is", tokens.row),
@@ -21,13 +22,14 @@ TOPICS: dict[str, tuple[str, Callable[[Ground], Explanation]]] = {
     "slot": ("KDA state by slots: how many, how large", state.slot),
     "tp": ("attention TP, and what it divides", state.tp),
     "mtp": ("what speculation adds", tokens.mtp),
+    LOADS: ("two loads side by side: what grows with tokens, what with requests", load_topic.loads),
 }
 TITLES = {WHERE: "the map: what lies where in HBM and DRAM", **{name: title for name, (title, _) in TOPICS.items()}}
 
 
-def ground(plan: Plan, workload: Workload) -> Ground:
+def ground(plan: Plan, workload: Workload, beside: Workload | None = None) -> Ground:
     """The deployment a topic speaks of. Raises as `estimate`."""
-    return Ground(plan, estimate(plan, workload))
+    return Ground(plan, estimate(plan, workload), beside)
 
 
 def explain(found: Ground, topic: str) -> Explanation:
