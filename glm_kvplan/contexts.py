@@ -124,6 +124,11 @@ def parse_contexts(text: str) -> Contexts:
     if ":" not in text and ("." in text.rstrip("kKmM.") or "/" in text) and Path(text).suffix:
         return read_histogram(Path(text))
     if ":" not in text:
+        if "," in text and all(map(is_count, text.split(","))):
+            raise InputError(
+                f"--context {text[:60]}: give each length its share, as in 0.8:8k,0.2:128k; kvplan sweep "
+                f"--over context={text[:60]} takes one after the other"
+            )
         return contexts([(parse_count(text, "--context"), 1)])
     if _is_file(text):
         return read_histogram(Path(text))

@@ -1,4 +1,4 @@
-"""The releases kvplan knows, of every engine: the answer of `kvplan engines`."""
+"""The releases kvplan knows, of every engine: the answer of `kvplan info engines`."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The page of `kvplan engines`: a table of releases for each engine."""
+"""The page of `kvplan info engines`: a table of releases for each engine."""
 
 from glm_kvplan.answers.engines_answer import EnginesAnswer, EngineShown
 from glm_kvplan.show.page import Column, Line, Page, Row, Section, Table
@@ -9,7 +9,7 @@ def engines_page(answer: EnginesAnswer) -> Page:
     """One row a release with what users meet first."""
     sections = [Section(engine.name, (_table(engine),), engine.title) for engine in answer.engines]
     first = answer.engines[0].facts
-    more = Line(say("compare two: {command}", command=f"kvplan engines {' '.join([*first][-2:])}"), "muted")
+    more = Line(say("compare two: {command}", command=f"kvplan info engines {' '.join([*first][-2:])}"), "muted")
     return Page("", (), (*sections, Section("more", (more,), say("More"), quiet=True)), answer.warnings)
 
 

@@ -23,10 +23,7 @@ PANELS = {
         "explain": "Where everything lies, and nine misreadings, in your numbers.",
         "resolve": "Every flag that touches memory: its value, and why.",
         "pools": "Every tensor of one rank: shape, dtype, bytes, who pays.",
-        "model": "The checkpoint's geometry: layers, row widths, state shapes.",
-        "engines": "The engine releases kvplan knows, and what differs in bytes.",
-        "gpus": "The GPUs kvplan knows.",
-        "schema": "The JSON Schema of the deployment file, for editors.",
+        "info": "What is known: engines, GPUs, the model, the file's schema.",
     },
 }
 COMMANDS = {name: text for commands in PANELS.values() for name, text in commands.items()}

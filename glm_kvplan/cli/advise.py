@@ -1,5 +1,6 @@
 """`kvplan advise`: which flags serve a workload."""
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -108,6 +109,9 @@ def advise(
 
 
 def _numbers(text: str) -> list[int]:
+    several = re.fullmatch(r"(\d{1,4})\s*[xX*]\s*([\w-]+)", text.strip())
+    if several is not None:
+        raise InputError(f"--gpus {text[:60]} names a card, too: --gpus {several[1]} --gpu {several[2]}")
     numbers = [parse_count(word, "--gpus") for word in text.split(",")]
     if max(numbers) > MOST_GPUS:
         raise InputError(f"--gpus {text[:60]}: at most {MOST_GPUS}")

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,6 @@ _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
 _WORDS = "glm_kvplan.words"  # what stands behind its name
 _AFTER = "a launch command goes after --, its file after --launch; check and diff read deployment files"
-
-
-_MEANT = {  # by people who guess
-    "plan": "kvplan solve says what a server will hold, kvplan advise which flags serve a load",
-    "fit": "kvplan solve says what fits, kvplan advise which flags and how many GPUs (--gpus)",
-    "size": "kvplan solve says what the engine sizes",
-    "init": "kvplan advise --gpus N --save FILE writes a first deployment file, kvplan reconcile --save FILE another",
-    "compare": "did you mean diff?",
-    "info": "kvplan model, kvplan engines and kvplan gpus list what is known",
-}
 
 
 class _ReaderLeft(Exception):
@@ -54,14 +43,19 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         if "serve" in args or "-m" in args:
-            _refuse_launch(args)
+            from glm_kvplan.cli.guesses import refuse_launch
+
+            refuse_launch(args)
         asked, ctx.allow_extra_args = ctx.allow_extra_args, True
         try:
             left = super().parse_args(ctx, args)
         except typer.TyperException as error:
-            if type(error).__name__ == "NoSuchOption":
-                _name_twin(ctx, str(getattr(error, "option_name", "")))
-            raise
+            if type(error).__name__ != "NoSuchOption":
+                raise
+            from glm_kvplan.cli.guesses import refuse_option
+
+            option = str(getattr(error, "option_name", ""))
+            refuse_option(str(self.name), option[:60], lambda: _engine(ctx), lambda name: _options(name, ctx))
         finally:
             ctx.allow_extra_args = asked
         if left and not ctx.resilient_parsing:
@@ -82,6 +76,15 @@ class _Commands(TyperGroup):
 
         return group_help(PANELS, self, ctx)
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            if type(error).__name__ != "NoSuchOption":
+                raise
+            option = str(getattr(error, "option_name", ""))[:60]
+            raise InputError(f"a command goes in front of {option}, as in: kvplan solve {option}") from None
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
 
@@ -94,14 +97,11 @@ class _Commands(TyperGroup):
         return code
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
+        if args[0] not in COMMANDS:
+            from glm_kvplan.cli.guesses import refuse_command, refuse_launch
 
-            near = get_close_matches(args[0], COMMANDS, 1, 0.6)
-            hint = _MEANT.get(args[0]) or (
-                f"did you mean {near[0]}?" if near else f"commands are: {', '.join(COMMANDS)}"
-            )
-            raise InputError(f"{quoted(args[0])} is no command; {hint}")
+            refuse_launch(args)
+            refuse_command(args[0])
         ctx.meta[_CALLED] = args[0]
         ctx.meta[_WORDS] = args[1:]
         return super().resolve_command(ctx, args)
@@ -111,28 +111,17 @@ class _Commands(TyperGroup):
             return None
         if ctx.resilient_parsing and ctx.meta.get(_CALLED) != cmd_name:
             return _command(cmd_name, lambda: None)  # a shell that completes names
-        module = import_module(f"glm_kvplan.cli.{cmd_name}")
-        return _command(cmd_name, getattr(module, cmd_name), lambda: _engine(ctx))
+        return _named(cmd_name, ctx)
 
 
-def _refuse_launch(args: list[str]) -> None:
-    """Say what is missing where a launch command stands among the options."""
-    from glm_kvplan.engines.servers import SERVERS
-
-    for server in SERVERS:
-        if any(word in server.modules for word in args) or (server.program, "serve") in pairwise(args):
-            start = f"{server.program} serve ..."
-            raise InputError(f"put -- in front of the launch command: kvplan solve --gpu b200 -- {start}")
+def _named(name: str, ctx: typer.Context) -> Any:
+    module = import_module(f"glm_kvplan.cli.{name}")
+    return _command(name, getattr(module, name), lambda: _engine(ctx))
 
 
-def _name_twin(ctx: typer.Context, option: str) -> None:
-    """Raise InputError for an option that is the other engine's: what it is called here."""
-    from glm_kvplan.engines.twins import twin_in
-
-    engine = _engine(ctx)
-    twin = twin_in(engine.name, option)
-    if twin is not None:
-        raise InputError(f"{option} is a flag of another engine; of {engine.title} it is {twin}")
+def _options(name: str, ctx: typer.Context) -> list[str]:
+    """Every option of a command, in every spelling."""
+    return [spelling for param in _named(name, ctx).params for spelling in (*param.opts, *param.secondary_opts)]
 
 
 def _engine(ctx: typer.Context) -> Engine:
@@ -192,6 +181,8 @@ def run(arguments: list[str] | None) -> None:
     if "--" in words:
         at = words.index("--")
         ours, launch = words[:at], words[at + 1 :]
+    if not ours:
+        _fail("a command goes in front of --, as in: kvplan solve --gpu b200 -- ...")
     ours = ["--help" if word == "-h" else word for word in ours]
     if ours[:1] == ["help"]:  # kvplan help solve
         ours = [*ours[1:2], "--help"]

@@ -13,6 +13,7 @@ from typer.core import TyperOption
 
 from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.protocol import Engine
+from glm_kvplan.errors import InputError
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -115,7 +116,15 @@ def _read(
         return None
     if flag.kind == "ints":
         return [read(flag, word) for word in text.replace(",", " ").split()]
-    return read(flag, text)
+    try:
+        return read(flag, text)
+    except InputError:
+        if "," not in text:
+            raise
+        from glm_kvplan.cli.guesses import refuse_axis
+
+        refuse_axis(ctx.info_name, flag.name, flag.option, text, partial(read, flag))
+        raise
 
 
 def _metavar(flag: Flag) -> str | None:

@@ -12,10 +12,10 @@ import typer
 from glm_kvplan.cli import DEPLOYMENT_PANEL
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
 from glm_kvplan.engines.planner import Launchable, given
-from glm_kvplan.engines.protocol import NAMES, Given, assumed_engine, check_answers, engine_named
+from glm_kvplan.engines.protocol import NAMES, Given, assumed_engine, check_answers, engine_named, find_release
 from glm_kvplan.engines.protocol import Engine as EngineAnswers
 from glm_kvplan.errors import InputError, one_line
-from glm_kvplan.memory.gpu import known_gpus
+from glm_kvplan.memory.gpu import find_gpu, known_gpus
 
 Model = Annotated[
     str | None,
@@ -43,7 +43,7 @@ Engine = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="Release (0.5.23, vllm-0.33.0), `installed`, or a profile file (see `kvplan engines`). "
+        help="Release (0.5.23, vllm-0.33.0), `installed`, or a profile file (see `kvplan info engines`). "
         "[of the engine that the launch command starts, the one it assumes]",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="RELEASE",
@@ -54,7 +54,7 @@ GpuName = Annotated[
     str | None,
     typer.Option(
         "--gpu",
-        help="GPU name, NAME:MIB, or `local` (see `kvplan gpus`). Default: an H200 is assumed.",
+        help="GPU name, NAME:MIB, or `local` (see `kvplan info gpus`). Default: an H200 is assumed.",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="NAME",
         autocompletion=known_gpus,
@@ -200,6 +200,11 @@ def given_of(ctx: typer.Context) -> Given:
 def sources_of(ctx: typer.Context) -> "tuple[_Sources, Launchable | None]":
     """What such a command line says beside flags, and its launch. Raises InputError."""
     asked = _SOURCES.of(ctx)
+    for option, text, read in (("gpu", asked.gpu, find_gpu), ("engine", asked.engine, find_release)):
+        if text is not None and "," in text:
+            from glm_kvplan.cli.guesses import refuse_axis
+
+            refuse_axis(ctx.info_name, option, f"--{option}", text, read)
     if _LAUNCH not in ctx.meta:  # a stream can be read once
         ctx.meta[_LAUNCH] = launch_given(ctx.obj["launch"], asked.launch, asked.values)
     return asked, ctx.meta[_LAUNCH]

@@ -17,7 +17,7 @@ from glm_kvplan.cli.app import drop_output
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, given_of
-from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, read_confidence
+from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, read_concurrency, read_confidence
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.sweep_columns import SERVED_PER_GPU
 from glm_kvplan.errors import InputError, one_line
@@ -137,6 +137,7 @@ def sweep(
         _check_frontier(pareto, concurrency, [axis.name for axis in axes], (sort, best))
         if not any(axis.name == "context" for axis in axes):
             axes.append(context_axis(given, axes))
+    mix = None if context is None else parse_contexts(context)
     if not axes:
         raise InputError("give at least one axis, such as --over mem_fraction_static=0.70..0.90:0.02")
     share = read_confidence(confidence)
@@ -145,8 +146,8 @@ def sweep(
         axes,
         memory,
         Workload(
-            None if context is None else parse_contexts(context)._replace(confidence=share),
-            None if concurrency is None else parse_count(concurrency, "--concurrency"),
+            None if mix is None else mix._replace(confidence=share),
+            None if concurrency is None else read_concurrency(concurrency, "sweep"),
             checkpoints,
             None if prompt is None else parse_count(prompt, "--prompt"),
         ),

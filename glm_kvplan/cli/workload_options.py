@@ -68,7 +68,16 @@ def read_workload(plan: Plan, context: str | None, concurrency: str | None) -> W
     tokens = min(DEFAULT_CONTEXT, plan.context_length) if context is None else read_tokens(plan, context, "--context")
     if concurrency is None:
         return Workload(tokens, plan.asked_requests or 1)
-    return Workload(tokens, parse_count(concurrency, "--concurrency"))
+    return Workload(tokens, read_concurrency(concurrency))
+
+
+def read_concurrency(text: str, command: str = "") -> int:
+    """Requests at once. Raises InputError; for several of them the axis of a sweep is named."""
+    if "," in text:
+        from glm_kvplan.cli.guesses import refuse_axis
+
+        refuse_axis(command, "concurrency", "--concurrency", text, lambda part: parse_count(part, "--concurrency"))
+    return parse_count(text, "--concurrency")
 
 
 def read_load(plan: Plan, text: str, name: str) -> Workload:

@@ -1,4 +1,4 @@
-"""Flags of the engines that mean the same thing: what to write instead of another engine's flag."""
+"""Flags of the engines that mean the same thing, and guesses at flags: what to write instead."""
 
 # sglang's spellings, vllm's. A word after the flag says how its value differs.
 _TWINS = (
@@ -24,6 +24,26 @@ _TWINS = (
     (("--disable-cuda-graph",), "--enforce-eager"),
     (("--cuda-graph-max-bs",), "--max-cudagraph-capture-size"),
 )
+
+_MTP = '--speculative-config \'{"method": "mtp", "num_speculative_tokens": 3}\''
+# what people guess, sglang's spelling, vllm's
+_GUESSED = (
+    (("--mtp", "--speculative", "--spec", "--speculation", "--eagle"), "--speculative-algorithm EAGLE", _MTP),
+    (("--kv-dtype", "--cache-dtype", "--kv-cache", "--fp8"), "--kv-cache-dtype", "--kv-cache-dtype"),
+    (("--state-dtype", "--ssm-dtype", "--mamba-dtype"), "--mamba-ssm-dtype", "--mamba-ssm-cache-dtype"),
+    (("--tensor-parallel", "--ranks"), "--tp-size", "--tensor-parallel-size"),
+    (("--data-parallel",), "--dp-size", "--data-parallel-size"),
+    (("--dp-attention", "--attention-dp"), "--enable-dp-attention", None),
+    (("--mem-fraction", "--memory-fraction", "--memory"), "--mem-fraction-static", "--gpu-memory-utilization"),
+    (("--max-context", "--max-len", "--max-length", "--max-seq-len"), "--context-length", "--max-model-len"),
+    (("--hicache", "--host-cache", "--offload"), "--enable-hierarchical-cache", None),
+)
+
+
+def guessed_in(engine: str, option: str) -> str | None:
+    """The flag of an engine that a guess at one means; None where nothing is known of it."""
+    at = ("sglang", "vllm").index(engine)
+    return next((names[at] for guesses, *names in _GUESSED if option in guesses), None)
 
 
 def twin_in_vllm(option: str) -> str | None:

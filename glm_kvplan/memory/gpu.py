@@ -76,6 +76,11 @@ def _listed(name: str) -> Gpu | None:
     return next((gpu for gpu, spellings in _table().values() if squeezed in spellings), None)
 
 
+def is_gpu(name: str) -> bool:
+    """Whether a card of the table is spelled so."""
+    return _listed(name) is not None
+
+
 def find_gpu(name: str) -> Gpu:
     """The card called `name`: a known one, `NAME:MIB` with its memory replaced, or `local` (asks nvidia-smi).
 
@@ -84,7 +89,9 @@ def find_gpu(name: str) -> Gpu:
     """
     plain, colon, memory = name.partition(":")
     if not plain.strip():
-        raise InputError(f"--gpu {name[:80]!r} names no card; leave it out (an H200 is assumed) or see `kvplan gpus`")
+        raise InputError(
+            f"--gpu {name[:80]!r} names no card; leave it out (an H200 is assumed) or see `kvplan info gpus`"
+        )
     gpu = local_gpu() if plain.strip().lower() == "local" else _named(plain)
     if not colon:
         return gpu

@@ -1,4 +1,4 @@
-"""The cards kvplan knows: the answer of `kvplan gpus`, and its page."""
+"""The cards kvplan knows: the answer of `kvplan info gpus`, and its page."""
 
 from typing import NamedTuple
 

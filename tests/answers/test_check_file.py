@@ -205,7 +205,7 @@ def test_the_schema_knows_every_flag_and_no_other_key() -> None:
 
 def test_the_committed_schema_is_the_command_s() -> None:
     committed = json.loads((ROOT / "docs" / "deployment.schema.json").read_text(encoding="utf-8"))
-    assert committed == json_schema(), "run: kvplan schema > docs/deployment.schema.json"
+    assert committed == json_schema(), "run: kvplan info schema > docs/deployment.schema.json"
 
 
 def test_the_schema_names_the_cards_and_the_releases_that_are_read() -> None:

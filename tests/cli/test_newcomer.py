@@ -47,9 +47,9 @@ def test_a_launch_without_its_dashes(capsys: pytest.CaptureFixture[str], words: 
     assert (code, out, err.count("\n")) == (2, "", 1) and "put -- in front of the launch command" in err
 
 
-@pytest.mark.parametrize("command", ["solve", "estimate", "gpus", "model"])
+@pytest.mark.parametrize("command", ["solve", "estimate", "info gpus", "info model"])
 def test_a_file_where_none_belongs(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    code, out, err = run(capsys, command, "plan.kvplan.yaml")
+    code, out, err = run(capsys, *command.split(), "plan.kvplan.yaml")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert f"'plan.kvplan.yaml' is one argument too many for kvplan {command}" in err and "--launch" in err
 

@@ -61,6 +61,6 @@ def test_a_wrong_value_says_what_is_accepted(words: tuple[str, ...], says: str) 
 
 def test_without_the_script() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "glm_kvplan", "gpus"], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-m", "glm_kvplan", "info", "gpus"], capture_output=True, text=True, timeout=30, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("gpus").stdout, "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("info", "gpus").stdout, "")

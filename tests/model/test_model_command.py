@@ -1,4 +1,4 @@
-"""`kvplan model`: the geometry on the terminal and in JSON."""
+"""`kvplan info model`: the geometry on the terminal and in JSON."""
 
 import json
 
@@ -14,7 +14,7 @@ CONFIGS = DATA / "configs"
 
 def kvplan(capsys, *words):
     with pytest.raises(SystemExit) as left:
-        main(["model", *words])
+        main(["info", "model", *words])
     out, err = capsys.readouterr()
     return left.value.code, out, err
 
@@ -37,7 +37,7 @@ def test_model_command_in_json(capsys):
     code, out, err = kvplan(capsys, "--json")
     answer = json.loads(out)
     assert (code, err) == (0, "")
-    assert (answer["schema"], answer["schema_version"]) == ("glm-kvplan/model", 2)
+    assert (answer["schema"], answer["schema_version"]) == ("glm-kvplan/info model", 2)
     assert answer["layers"]["count"] == 45 and answer["layers"]["full_attention"] == list(range(3, 44, 4))
     assert answer["layers"]["linear_attention"][-1] == 44
     assert answer["latent_row"]["bytes"] == {"bf16": 1024, "fp8_scaled": 528, "fp8_raw": 512}

@@ -31,10 +31,11 @@ COMMANDS = {
     "pools of vLLM": "pools --engine vllm --tensor-parallel-size 4",
     "validate of vLLM": "validate --device meta --engine vllm --tensor-parallel-size 4",
     "resolve": "resolve",
-    "model": "model",
-    "engines-diff": "engines 0.5.21 0.5.22",
-    "engines": "engines",
-    "gpus": "gpus",
+    "info": "info",
+    "info model": "info model",
+    "info engines A B": "info engines 0.5.21 0.5.22",
+    "info engines": "info engines",
+    "info gpus": "info gpus",
     "resolve of vLLM": "resolve --engine vllm",
     "explain": "explain slot",
     "explain of vLLM": "explain block --engine vllm",
@@ -115,7 +116,7 @@ def test_every_field_is_named(name: str) -> None:
 def test_the_schema_is_the_commands_name() -> None:
     for name, words in COMMANDS.items():
         command = words.split()[0]
-        expected = name if name == "engines-diff" else command
+        expected = name if command == "info" else command
         assert answers()[name]["schema"] == f"glm-kvplan/{expected}"
         assert answers()[name]["schema_version"] == 2
 

@@ -32,9 +32,10 @@ COMMANDS = (
     ("diff", EXAMPLE, "--engine", "0.5.21", "--engine", "0.5.23"),
     ("check", EXAMPLE),
     ("sweep", *SGLANG, "--over", "context=8k,128k"),
-    ("model",),
-    ("engines",),
-    ("gpus",),
+    ("info",),
+    ("info", "model"),
+    ("info", "engines"),
+    ("info", "gpus"),
     ("reconcile", str(ROOT / "tests" / "data" / "logs" / "b200x4-mtp6-frac80.log")),
     ("solve", *VLLM),
     ("estimate", *VLLM),
@@ -111,11 +112,11 @@ def test_the_verdicts_of_a_check_in_chinese(
 
 
 def test_the_option_outranks_the_variable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (("gpus", "--lang", "zh"), ("gpus", "--lang=zh"), ("--lang", "zh", "gpus")):
+    for words in (("info", "gpus", "--lang", "zh"), ("info", "gpus", "--lang=zh"), ("--lang", "zh", "info", "gpus")):
         assert run(*words) == 0 and "算力" in capsys.readouterr().out
-    assert run("gpus") == 0 and "算力" not in capsys.readouterr().out
+    assert run("info", "gpus") == 0 and "算力" not in capsys.readouterr().out
     monkeypatch.setenv("KVPLAN_LANG", "zh")
-    assert run("gpus", "--lang", "en") == 0 and "算力" not in capsys.readouterr().out
+    assert run("info", "gpus", "--lang", "en") == 0 and "算力" not in capsys.readouterr().out
 
 
 def test_json_stays_english(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +124,7 @@ def test_json_stays_english(capsys: pytest.CaptureFixture[str]) -> None:
     assert not re.search("[\u4e00-\u9fff]", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("words", [("gpus", "--lang", "fr"), ("gpus", "--lang")])
+@pytest.mark.parametrize("words", [("info", "gpus", "--lang", "fr"), ("info", "gpus", "--lang")])
 def test_a_language_that_there_is_not(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*words) == 2
     assert "en or zh" in capsys.readouterr().err
@@ -133,7 +134,7 @@ def test_a_language_of_the_environment_that_there_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KVPLAN_LANG", "fr")
-    assert run("gpus") == 2
+    assert run("info", "gpus") == 2
     assert "KVPLAN_LANG 'fr': kvplan speaks en or zh" in capsys.readouterr().err
 
 

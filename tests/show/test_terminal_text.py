@@ -34,7 +34,7 @@ def test_brackets_of_a_path_are_shown(
 def test_brackets_in_a_table_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile = tmp_path / "ours.toml"
     profile.write_text('base = "0.5.22"\nrelease = "[v1] :bug:"\n', encoding="utf-8")
-    assert "[v1] :bug:" in printed(capsys, "engines", str(profile), "0.5.23")
+    assert "[v1] :bug:" in printed(capsys, "info", "engines", str(profile), "0.5.23")
 
 
 @pytest.mark.parametrize("command", ["solve", "advise", "check", "report"])

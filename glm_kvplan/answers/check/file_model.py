@@ -69,7 +69,7 @@ def _release_schema() -> dict[str, Any]:
 
 
 def _gpu_schema() -> dict[str, Any]:
-    """The cards as `kvplan gpus` names them; other spellings of them are read, too."""
+    """The cards as `kvplan info gpus` names them; other spellings of them are read, too."""
     names = [name for key, gpu in known_gpus().items() for name in (key, key.upper(), gpu.name)]
     return {"anyOf": [{"enum": [*dict.fromkeys(names), "local"]}, {"type": "string", "pattern": r"^.+:\s*\d{1,9}$"}]}
 
@@ -165,7 +165,7 @@ class Deployment(Part):
         "that is assumed of the engine that the launch starts",
     )
     gpu: Annotated[Text, WithJsonSchema(_gpu_schema())] | Absent = Field(
-        default=None, description="GPU name or NAME:MIB (see `kvplan gpus`)"
+        default=None, description="GPU name or NAME:MIB (see `kvplan info gpus`)"
     )
     nodes: Annotated[int, Field(ge=1, le=4096)] | Absent = Field(default=None, description="hosts (--nnodes)")
     flags: Flags = Field(

@@ -130,7 +130,7 @@ def test_every_engine_lists_its_releases_and_compares_its_own(capsys: pytest.Cap
         (("vllm-0.32.0", "vllm-0.33.0"), "--engine vllm-0.32.0 --engine vllm-0.33.0"),
     ):
         with pytest.raises(SystemExit) as ended:
-            main(["engines", *names])
+            main(["info", "engines", *names])
         assert ended.value.code == 2
         err = capsys.readouterr().err
         assert says in err and err.count("\n") == 1

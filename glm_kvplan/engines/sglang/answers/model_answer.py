@@ -1,4 +1,4 @@
-"""What the checkpoint is, and what its rows weigh in each layout: the answer of `kvplan model`."""
+"""What the checkpoint is, and what its rows weigh in each layout: the answer of `kvplan info model`."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

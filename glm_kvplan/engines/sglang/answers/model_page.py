@@ -1,4 +1,4 @@
-"""The page of `kvplan model`: the layers by kind in both ways of counting, widths and shapes."""
+"""The page of `kvplan info model`: the layers by kind in both ways of counting, widths and shapes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
