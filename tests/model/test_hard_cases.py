@@ -256,7 +256,7 @@ def test_a_reader_that_leaves(words: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("words", ["estimate", "gpus --json"])
+@pytest.mark.parametrize("words", ["estimate", "info gpus --json"])
 def test_a_full_disk(words: str) -> None:
     done = shell(f'"$KVPLAN" {words} > /dev/full')
     assert done.returncode == 2
@@ -291,9 +291,9 @@ def test_the_default_context_is_one_the_server_takes(capsys: pytest.CaptureFixtu
     assert "contexts of 4,096 tokens" in out
 
 
-@pytest.mark.parametrize("command", ["gpus", "engines", "model"])
+@pytest.mark.parametrize("command", ["info gpus", "info engines", "info model"])
 def test_commands_that_read_no_launch(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    assert "reads no launch command" in refused(capsys, command, "--", "sglang", "serve", "--tp", "8")
+    assert "reads no launch command" in refused(capsys, *command.split(), "--", "sglang", "serve", "--tp", "8")
 
 
 def test_a_stage_without_token_pools(capsys: pytest.CaptureFixture[str]) -> None:
@@ -380,5 +380,5 @@ def test_configs_are_quoted_as_they_are_written(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, value: object, said: str
 ) -> None:
     assert f"text_config.kv_lora_rank {said}" in refused(
-        capsys, "model", "--model", config(tmp_path, kv_lora_rank=value)
+        capsys, "info", "model", "--model", config(tmp_path, kv_lora_rank=value)
     )
