@@ -9,12 +9,23 @@ if TYPE_CHECKING:
 
 def print_answer(command: str, answer: Any, page: "Callable[[], Page]", json: bool) -> None:
     """Print an answer. The page is made only where it is shown."""
-    if json:
+    write_answer(command, answer, page, "json" if json else "text")
+
+
+def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: str, stream: Any = None) -> None:
+    """The whole answer as `text`, `json` or `markdown`, to standard output or into a file."""
+    if form == "json":
         from glm_kvplan.show.json import document, print_json
 
-        print_json(document(command, answer))
+        print_json(document(command, answer), stream)
+        return
+    from glm_kvplan.cli.language import spoken
+
+    if form == "markdown":
+        from glm_kvplan.show.markdown import markdown
+
+        print(markdown(page(), spoken()), end="", file=stream)
     else:
-        from glm_kvplan.cli.language import spoken
         from glm_kvplan.show.text import print_page
 
-        print_page(page(), words=spoken())
+        print_page(page(), stream, spoken())

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glm_kvplan.cli.answer_forms import read_forms
+from glm_kvplan.cli.answering import write_answer
 from glm_kvplan.cli.options import Json
 from glm_kvplan.errors import InputError
 
@@ -69,7 +71,7 @@ def check(
     """
     if context.obj["launch"] is not None:
         raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
-    printed, written = _forms(formats or [], json)
+    printed, written = read_forms(formats or [], json, [*Format])
     from glm_kvplan.answers.check.check_answer import answer_check
     from glm_kvplan.answers.check.checking import check_files
 
@@ -83,55 +85,23 @@ def check(
     return answer.exit_code
 
 
-def _forms(asked: list[str], json: bool) -> tuple[Format, list[tuple[Format, str]]]:
-    """What is printed, and what is written where. Raises InputError."""
-    printed = [Format.json] if json else []
-    written: list[tuple[Format, str]] = []
-    for text in asked:
-        name, equals, path = text.partition("=")
-        if name not in [*Format] or (equals and not path):
-            raise InputError(f"--format {text[:60]!r}: give one of {', '.join(Format)}, and =FILE to write it there")
-        if equals:
-            written.append((Format(name), path))
-        elif Format(name) not in printed:
-            printed.append(Format(name))
-    if len(printed) > 1:
-        raise InputError(
-            f"one form is printed, not {' and '.join(printed)}; write the others: --format {printed[1]}=FILE"
-        )
-    if len({path for _, path in written}) < len(written):
-        raise InputError("--format writes two forms into one file; name two")
-    return (printed[0] if printed else Format.text), written
-
-
-def _write(answer: "CheckAnswer", form: Format, stream: Any = None) -> None:
+def _write(answer: "CheckAnswer", form: str, stream: Any = None) -> None:
     """The whole answer in one form, to standard output or into a file."""
     from glm_kvplan.answers.check.check_page import check_page
     from glm_kvplan.answers.check.finding_words import judged
-    from glm_kvplan.cli.language import spoken
 
-    if form is Format.text:
-        from glm_kvplan.show.text import print_page
-
-        print_page(check_page(answer), stream, spoken())
-    elif form is Format.json:
-        from glm_kvplan.show.json import document, print_json
-
-        print_json(document("check", answer), stream)
-    elif form is Format.sarif:
+    if form == Format.sarif:
         from glm_kvplan.show.json import print_json
         from glm_kvplan.show.sarif import sarif
 
         print_json(sarif(judged(answer)), stream)
-    elif form is Format.junit:
+    elif form == Format.junit:
         from glm_kvplan.show.junit import junit
 
         print(junit(judged(answer)), file=stream)
-    elif form is Format.github:
+    elif form == Format.github:
         from glm_kvplan.show.github import github_lines
 
         print("\n".join(github_lines(judged(answer))), file=stream)
     else:
-        from glm_kvplan.show.markdown import markdown
-
-        print(markdown(check_page(answer), spoken()), end="", file=stream)
+        write_answer("check", answer, lambda: check_page(answer), form, stream)

@@ -84,15 +84,19 @@ def test_the_workflow_s_steps_run_and_stop_a_bad_change(repository: Path) -> Non
     steps = workflow_steps()
     assert steps.pop("Install") == 'pip install "$KVPLAN"'
     summary = repository / "summary.md"
+    git = "git init -q -b main . && git add . && git -c user.name=n -c user.email=n@n commit -q -m base"
+    assert bash(f"{git} && git update-ref refs/remotes/origin/main HEAD", repository).returncode == 0
     for broken in (False, True):
         if broken:
             break_it(repository)
         codes = {
-            name: bash(script, repository, GITHUB_STEP_SUMMARY=str(summary)).returncode
+            name: bash(script, repository, GITHUB_STEP_SUMMARY=str(summary), GITHUB_BASE_REF="main").returncode
             for name, script in steps.items()
         }
-        assert codes == {"Check": int(broken), "Summary": 0, "JUnit report": 0}
+        assert codes == {"Check": int(broken), "Summary": 0, "What changes": 0, "JUnit report": 0}
     assert ": falls short\n" in summary.read_text(encoding="utf-8")
+    assert "## from origin/main to the work tree" in summary.read_text(encoding="utf-8")
+    assert "h200-tp8-dp8.kvplan.yaml: changed" in summary.read_text(encoding="utf-8")
     assert "<failure" in (repository / "kvplan.xml").read_text(encoding="utf-8")
 
 

@@ -28,6 +28,7 @@ class Field(NamedTuple):
 def sections() -> dict[str, Any]:
     """The types by the heading that documents them."""
     from glm_kvplan.answers.check.check_answer import CheckAnswer
+    from glm_kvplan.answers.diff.base_answer import BaseAnswer
     from glm_kvplan.answers.diff.diff_answer import DiffAnswer
     from glm_kvplan.answers.engines_answer import EnginesAnswer
     from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer
@@ -90,6 +91,7 @@ def sections() -> dict[str, Any]:
         "info gpus": GpusAnswer,
         "check": CheckAnswer,
         "diff": DiffAnswer,
+        "diff --base": BaseAnswer,
         "sweep": SweepAnswer,
         "reconcile": ReconcileAnswer,
         "reconcile of vLLM": VllmReconcileAnswer,

@@ -70,14 +70,15 @@ class DeploymentFile:
         return PlacedError(self.path, self.line(*path), message)
 
 
-def read_deployment_file(path: str | Path, root: Path | None = None) -> DeploymentFile:
+def read_deployment_file(path: str | Path, root: Path | None = None, shown: str | None = None) -> DeploymentFile:
     """The deployment of a .yaml, .yml, .toml or .json file; "-" is standard input, YAML or TOML by its looks.
 
-    What it names may lie in `root`, too. Raises InputError (PlacedError where a line can be named) for a file that
-    cannot be read, is over 1 MiB, does not parse, holds an unknown key or one twice, or a value of the wrong type.
+    What it names may lie in `root`, too; `shown` is its name in messages. Raises InputError (PlacedError where a line
+    can be named) for a file that cannot be read, is over 1 MiB, does not parse, holds an unknown key or one twice, or
+    a value of the wrong type.
     """
-    name = str(path)
-    if name == STDIN:
+    name = shown or str(path)
+    if str(path) == STDIN:
         return parse_deployment(read_stdin("stdin", most=_LARGEST, advice=_ADVICE), "stdin", Path(), root=root)
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:

@@ -31,10 +31,11 @@ class DiffAnswer(NamedTuple):
 def answer_diff(a: Side, b: Side) -> DiffAnswer:
     noted = dict.fromkeys(note for side in (a, b) for note in side.start.notes)
     same = a.plan.given.profile.engine is b.plan.given.profile.engine
-    return DiffAnswer(_side(a), _side(b), a.start.context, same, start_changes(a, b), tuple(noted))
+    return DiffAnswer(side_shown(a), side_shown(b), a.start.context, same, start_changes(a, b), tuple(noted))
 
 
-def _side(side: Side) -> SideShown:
+def side_shown(side: Side) -> SideShown:
+    """One side without its memory."""
     return SideShown(side.label, head_of(side.plan.given))
 
 

@@ -1,10 +1,12 @@
 """The page of `kvplan diff`: a table for each kind of change, the most bytes first."""
 
+from collections.abc import Iterator
+
 from glm_kvplan.answers.diff.diff_answer import DiffAnswer, SideShown, notes_of
 from glm_kvplan.engines.changes import Change
 from glm_kvplan.engines.measures import SHARED
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
-from glm_kvplan.show.said import Said, say
+from glm_kvplan.show.said import Said, Text, say
 
 _TITLES = {
     "served": "what it holds, requests of {context} tokens each",
@@ -14,20 +16,27 @@ _TITLES = {
     "unit": "bytes of one unit",
     "flag": "resolved flags",
 }
+TWO_ENGINES = Line(say("two engines: what both hold is compared, not their memory, limits and flags"), "muted")
 _NUMBERS = ("served", "size", "unit")
 
 
 def diff_page(answer: DiffAnswer) -> Page:
     sections = tuple(
-        Section(kind, (_table(kind, rows),), say(title, context=f"{answer.context:,}"))
-        for kind, title in _TITLES.items()
-        if (rows := [change for change in answer.changes if change.kind == kind])
+        Section(kind, (table._replace(title=""),), table.title) for kind, table in change_tables(answer, ("A", "B"))
     )
     nothing = Section("nothing", (Line(say("nothing that touches memory changes")),))
     lead = [_layout(answer.a), Line(_name("B", answer.b), "strong"), _layout(answer.b)]
     if not answer.same_engine:
-        lead.append(Line(say("two engines: what both hold is compared, not their memory, limits and flags"), "muted"))
+        lead.append(TWO_ENGINES)
     return Page(_name("A", answer.a), tuple(lead), sections or (nothing,), answer.warnings, notes_of(answer))
+
+
+def change_tables(answer: DiffAnswer, sides: tuple[Text, Text]) -> Iterator[tuple[str, Table]]:
+    """A table for each kind of change with its title; `sides` are the titles of the columns."""
+    for kind, title in _TITLES.items():
+        found = [change for change in answer.changes if change.kind == kind]
+        if found:
+            yield kind, _table(kind, found, sides)._replace(title=say(title, context=f"{answer.context:,}"))
 
 
 def _name(mark: str, side: SideShown) -> Said:
@@ -38,14 +47,15 @@ def _layout(side: SideShown) -> Line:
     return Line(say("   {layout}", layout=side.head.layout), "muted")
 
 
-def _table(kind: str, found: list[Change]) -> Table:
+def _table(kind: str, found: list[Change], sides: tuple[Text, Text]) -> Table:
+    a, b = sides
     if kind == "pool":
-        columns = (Column(), Column("A", "binary"), Column("B", "binary"), Column(say("change"), "binary_change"))
+        columns = (Column(), Column(a, "binary"), Column(b, "binary"), Column(say("change"), "binary_change"))
         return Table(columns, tuple(_pool(change) for change in found))
     if kind in _NUMBERS:
-        columns = (Column(), Column("A", "count"), Column("B", "count"), Column(say("change"), "change"))
+        columns = (Column(), Column(a, "count"), Column(b, "count"), Column(say("change"), "change"))
         return Table(columns, tuple(_number(change) for change in found))
-    columns = (Column("", "code"), Column("A"), Column("B"), Column(say("why")))
+    columns = (Column("", "code"), Column(a), Column(b), Column(say("why")))
     return Table(columns, tuple(_word(change) for change in found))
 
 

@@ -1,5 +1,6 @@
 """Starts the two sides of `kvplan diff`: one or two deployment files, each under an engine and on a GPU."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ class Asked(NamedTuple):
     engine: str | None = None
     gpu: str | None = None
     root: Path | None = None  # where files that it names may lie, beside its own folder
+    shown: str | None = None  # what messages call it
 
 
 def sides_of(a: Asked, b: Asked) -> tuple[Side, Side]:
@@ -24,11 +26,9 @@ def sides_of(a: Asked, b: Asked) -> tuple[Side, Side]:
 
     Raises InputError for a file that cannot be used, RefusedError where the engine refuses its flags; both name it.
     """
-    planned = [_planned(side) for side in (a, b)]
-    expected = [file.content.expect.min_context for file, _ in planned if file.content.expect.min_context is not None]
-    longest = min(plan.context_length for _, plan in planned)
-    context = min(expected[0] if expected else DEFAULT_CONTEXT, longest)
-    first, second = (_started(side, *one, context) for side, one in zip((a, b), planned, strict=True))
+    planned = [plan_side(side) for side in (a, b)]
+    context = common_context(planned)
+    first, second = (start_side(one, context) for one in planned)
     return first, second
 
 
@@ -38,15 +38,34 @@ def side_of(path: str, engine: str | None = None, gpu: str | None = None) -> Sid
     return sides_of(asked, asked)[0]
 
 
-def _planned(side: Asked) -> tuple[DeploymentFile, Any]:
-    file = read_deployment_file(side.path, side.root)
+class Planned(NamedTuple):
+    """One side planned, not started."""
+
+    asked: Asked
+    file: DeploymentFile
+    plan: Any  # the engine's own
+
+
+def plan_side(side: Asked) -> Planned:
+    """One side read and planned. Raises InputError, RefusedError."""
+    file = read_deployment_file(side.path, side.root, side.shown)
     try:
-        return file, plan_of(file, engine=side.engine, gpu=side.gpu, root=side.root).plan
+        return Planned(side, file, plan_of(file, engine=side.engine, gpu=side.gpu, root=side.root).plan)
     except RefusedError as error:
         raise _refused(file, side, error) from None
 
 
-def _started(side: Asked, file: DeploymentFile, plan: Any, context: int) -> Side:
+def common_context(planned: Sequence[Planned]) -> int:
+    """Tokens of the requests that are counted: what a file expects, else 128K, where every server takes that."""
+    expected = [side.file.content.expect.min_context for side in planned]
+    asked = next((tokens for tokens in expected if tokens is not None), DEFAULT_CONTEXT)
+    longest: list[int] = [side.plan.context_length for side in planned]
+    return min([asked, *longest])
+
+
+def start_side(planned: Planned, context: int) -> Side:
+    """One side started. Raises InputError, RefusedError."""
+    side, file, plan = planned
     try:
         return Side(file.path, plan, plan.started(file.content.memory.given, context, file.content.expect.min_context))
     except RefusedError as error:
