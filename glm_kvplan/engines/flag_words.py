@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from textwrap import indent
 
 from glm_kvplan.engines.flag import Flag, flag
 
@@ -17,7 +18,16 @@ def flag_lines(known: Flags, flags: Mapping[str, object], environment: Mapping[s
     """All flags, one a line and joined by backslashes; the environment's variables on a line of their own above."""
     words = [word for name, value in flags.items() if (word := flag_word(known, name, value))]
     text = " \\\n".join(words)
-    if not environment:
-        return text
-    switches = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
-    return f"export {switches}\n{text}"
+    return f"export {_switches(environment)}\n{text}" if environment else text
+
+
+def command_lines(
+    start: str, known: Flags, flags: Mapping[str, object], environment: Mapping[str, str], *more: str
+) -> str:
+    """A whole command: the environment's variables before it, how it starts, a flag a line, and more words."""
+    lines = (_switches(environment), start, indent(flag_lines(known, flags), "  ").lstrip(), *more)
+    return " \\\n  ".join(filter(None, lines))
+
+
+def _switches(environment: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())

@@ -1,7 +1,6 @@
 """Context lengths in words, and what is promised of a mix of them: for how much of the time, beside it the mean."""
 
-from typing import Protocol
-
+from glm_kvplan.engines.demand_shown import DemandShown
 from glm_kvplan.show.format import count, whole
 from glm_kvplan.show.said import Said, say
 
@@ -17,20 +16,16 @@ def promised(confidence: float, mean_requests: int) -> Said:
     )
 
 
-class Lengths(Protocol):
-    """How many context lengths there are, and how long."""
-
-    @property
-    def lengths(self) -> int: ...
-
-    @property
-    def longest_context(self) -> int: ...
-
-    @property
-    def mean_context(self) -> float: ...
+def wanted_line(demand: DemandShown) -> Said:
+    """What was asked for."""
+    return say(
+        "wanted: {requests} at once, contexts of {contexts}",
+        requests=count(demand.concurrency, "request"),
+        contexts=contexts_said(demand),
+    )
 
 
-def contexts_said(demand: Lengths) -> Said | str:
+def contexts_said(demand: DemandShown) -> Said | str:
     """The context lengths of a workload: one, or how many and how long."""
     if demand.lengths == 1:
         return count(demand.longest_context, "token")

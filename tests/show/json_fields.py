@@ -35,11 +35,11 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.changes import Change
     from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
+    from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
     from glm_kvplan.engines.resolved_flags import ResolveAnswer
     from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
     from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer
     from glm_kvplan.engines.sglang.answers.explain_answer import PlacesAnswer
-    from glm_kvplan.engines.sglang.answers.fleet_answer import FleetAnswer, FleetShown
     from glm_kvplan.engines.sglang.answers.host_shown import HostShown
     from glm_kvplan.engines.sglang.answers.map_shown import MapShown
     from glm_kvplan.engines.sglang.answers.model_answer import ModelAnswer
@@ -168,6 +168,8 @@ def _kind(hint: Any) -> str:
     if origin in (tuple, list):
         return "list"
     if _is_object(hint) or origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        return "object"
+    if getattr(hint, "_is_protocol", False):  # an engine's own values
         return "object"
     known = {int: "int", float: "number", bool: "bool", str: "string", range: "list", type(None): "null"}
     return known.get(hint, "string" if getattr(hint, "__name__", "") == "Said" else "any")

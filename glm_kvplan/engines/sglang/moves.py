@@ -8,6 +8,7 @@ from typing import Any
 
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.knob_search import Move, Turn, Way, Wish
+from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.server import Server
 
 MOST_TP = 64
@@ -247,9 +248,9 @@ def _states(server: Server, wish: Wish) -> Iterator[Way]:
 # --- layout
 
 
-def group_flags(server: Server, groups: int) -> dict[str, Any]:
+def group_flags(plan: Plan, groups: int) -> dict[str, Any]:
     """The flags of `groups` attention groups, by the spelling that the launch uses."""
-    if "attn_dp_size" in server.plan.flags:
+    if "attn_dp_size" in plan.flags:
         return {"attn_dp_size": groups}
     return {"dp_size": groups, "enable_dp_attention": True}
 
@@ -266,13 +267,13 @@ def _groups(server: Server) -> list[int]:
 
 def _groups_unit(server: Server) -> Turn | None:
     now, wider = server.deployment.attn_dp_size, _groups(server)
-    return Turn(str(now), str(wider[0]), group_flags(server, wider[0])) if wider else None
+    return Turn(str(now), str(wider[0]), group_flags(server.plan, wider[0])) if wider else None
 
 
 def _attention_groups(server: Server, wish: Wish) -> Iterator[Way]:
     """The only layout that gives a token pool more places in all; it helps no server to start."""
     if wish.serve:
-        yield Way(_groups(server), lambda groups: group_flags(server, groups))
+        yield Way(_groups(server), lambda groups: group_flags(server.plan, groups))
 
 
 def _gpus_unit(server: Server) -> Turn:

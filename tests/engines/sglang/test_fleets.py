@@ -10,7 +10,8 @@ import yaml
 import glm_kvplan as kv
 from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.engines.sglang.answers.fleet_answer import FleetAnswer, answer_fleet
+from glm_kvplan.engines.fleets import FleetAnswer
+from glm_kvplan.engines.sglang.answers.fleet_answer import answer_fleet
 from glm_kvplan.engines.sglang.sizing.served_requests import served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.errors import InputError

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
@@ -14,21 +15,6 @@ from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
-
-
-class DemandShown(NamedTuple):
-    """What is to be served at once; `lengths` is how many context lengths there are.
-
-    Of a mix `confidence` is the share of the time for which it is served when each request draws its length at random;
-    0 asks for the mean alone.
-    """
-
-    concurrency: int
-    lengths: int
-    longest_context: int
-    mean_context: float
-    confidence: float
-    checkpoints: int
 
 
 class ServingShown(NamedTuple):
@@ -83,18 +69,6 @@ def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: s
         shortage=found.shortage,
         layouts=found.layouts,
         warnings=() if weights is None else weights.notes,
-    )
-
-
-def show_demand(demand: Demand) -> DemandShown:
-    contexts = demand.contexts
-    return DemandShown(
-        demand.concurrency,
-        len(contexts.lengths),
-        contexts.longest,
-        contexts.mean,
-        contexts.confidence,
-        demand.checkpoints,
     )
 
 

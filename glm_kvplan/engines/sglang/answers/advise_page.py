@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.flag_words import flag_word
-from glm_kvplan.engines.mix_words import contexts_said, promised
-from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown
+from glm_kvplan.engines.mix_words import promised, wanted_line
+from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import count, gib, whole
 from glm_kvplan.show.page import Code, Column, Line, Page, Row, Section, Table
-from glm_kvplan.show.said import Said, say
+from glm_kvplan.show.said import say
 from glm_kvplan.units import GIB
 
 
@@ -26,15 +26,6 @@ def advise_page(answer: AdviseAnswer) -> Page:
     if answer.shortage is not None:
         sections.append(Section("shortage", tuple(_shortage(answer)), say("What is short"), quiet=True))
     return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes)
-
-
-def wanted_line(demand: DemandShown) -> Said:
-    """What was asked for."""
-    return say(
-        "wanted: {requests} at once, contexts of {contexts}",
-        requests=count(demand.concurrency, "request"),
-        contexts=contexts_said(demand),
-    )
 
 
 def _proof(answer: AdviseAnswer) -> Iterator[Line]:

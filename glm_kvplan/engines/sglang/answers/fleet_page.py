@@ -1,75 +1,33 @@
-"""The page of `kvplan advise --gpus`: how many GPUs, in which layout, and the command to paste."""
+"""The page of `kvplan advise --gpus` of an SGLang launch."""
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.sglang.answers.advise_page import wanted_line
-from glm_kvplan.engines.sglang.answers.fleet_answer import FleetAnswer, FleetShown
+from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
+from glm_kvplan.engines.fleets_page import fleets_page
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.budget_words import bound_said, memory_line
 from glm_kvplan.show.format import count, whole
-from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table
-from glm_kvplan.show.said import Said, say
+from glm_kvplan.show.page import Line, Page
+from glm_kvplan.show.said import say
 
 
 def fleet_page(answer: FleetAnswer) -> Page:
-    head = answer.head
-    lead = [Line(wanted_line(answer.demand))]
-    sections = []
-    if answer.best is not None:
-        lead.append(Line(_verdict(answer.best), "good"))
-        if answer.best.memory.upper_bound:
-            lead.append(Line(bound_said(answer.best.memory), "careful"))
-        sections.append(Section("command", tuple(_command(answer.best)), say("The command to paste"), quiet=True))
-    else:
-        tried = tuple(whole(layout.gpus) for layout in answer.layouts)
-        lead.append(Line(say("none of these numbers of GPUs serves it: {tried}", tried=tried or ("-",)), "bad"))
-    sections.append(Section("layouts", (_layouts(answer),), say("What was tried"), quiet=True))
-    return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes)
+    return fleets_page(answer, _beside)
 
 
-def _verdict(best: FleetShown) -> Said:
-    return say(
-        "{gpus} serve it: {servers} of {layout}",
-        gpus=count(best.gpus, "GPU"),
-        servers=count(best.servers, "server"),
-        layout=best.layout,
-    )
-
-
-def _command(best: FleetShown) -> Iterator[Line | Code]:
-    several = say("on each of {hosts} hosts:", hosts=best.hosts_of_a_server)
-    once = say("the command:") if best.servers == 1 else say("the command, once for each server:")
-    yield Code(best.command, several if best.hosts_of_a_server > 1 else once)
-    yield Line(memory_line(best.memory), "muted")
-    if best.sizes is not None:
-        yield Line(
-            say(
-                "a worker's pool of {tokens}: the load needs {floor}, memory gives {ceiling}",
-                tokens=count(best.sizes.tokens, "token"),
-                floor=whole(best.floor_tokens),
-                ceiling=whole(best.ceiling_tokens),
-            )
-        )
+def _beside(best: FleetShown) -> Iterator[Line]:
+    """Memory of a GPU, and a worker's pool."""
+    memory, sizes = best.memory, best.sizes
+    assert isinstance(memory, MemoryBudget) and isinstance(sizes, PoolSizes)
+    yield Line(memory_line(memory), "muted")
+    if memory.upper_bound:
+        yield Line(bound_said(memory), "careful")
     yield Line(
-        say("at most {most} of these requests at once, all servers together", most=f"~{whole(best.most)}"),
+        say(
+            "a worker's pool of {tokens}: the load needs {floor}, memory gives {ceiling}",
+            tokens=count(sizes.tokens, "token"),
+            floor=whole(best.floor_tokens),
+            ceiling=whole(best.ceiling_tokens),
+        )
     )
-
-
-def _layouts(answer: FleetAnswer) -> Table:
-    columns = (
-        Column(say("GPUs"), "count"),
-        Column(say("servers"), "count"),
-        Column(say("serves"), "count"),
-        Column(say("at most"), "count"),
-        Column(say("ended by")),
-        Column(say("layout of a server")),
-    )
-    shown = list(answer.layouts)
-    if answer.runner_up is not None and answer.runner_up not in shown:
-        shown.append(answer.runner_up)
-    rows = []
-    for one in sorted(shown, key=lambda one: one.gpus):
-        mark = "good" if one == answer.best else ""
-        ends: Said | str = "" if one.holds else say(one.limit)
-        most = Cell(one.most, estimated=one.memory.certainty == "estimated")
-        rows.append(Row((one.gpus, one.servers, one.served, most, ends, one.layout), mark))
-    return Table(columns, tuple(rows), say("what was tried: the best of each number of GPUs, and the runner-up"))

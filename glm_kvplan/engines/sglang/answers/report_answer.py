@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.frontier_points import Frontier
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.report_parts import Made
-from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, DemandShown, answer_advise, show_demand
+from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, answer_advise
 from glm_kvplan.engines.sglang.answers.estimate_answer import shortfalls
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer, show_start

@@ -62,5 +62,5 @@ def _candidates(server: Server) -> Iterator[dict[str, Any]]:
             layouts.append(wider)
         groups = deployment.attn_dp_size * 2
         if tp <= MOST_TP and tp % groups == 0 and deployment.replicas == 1:
-            layouts.append({**group_flags(server, groups), **wider})
+            layouts.append({**group_flags(server.plan, groups), **wider})
     yield from (layout | switch for layout in layouts for switch in switches if layout or switch)

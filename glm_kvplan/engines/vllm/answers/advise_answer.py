@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.answers.solve_answer import MemoryShown
 from glm_kvplan.engines.vllm.plan import Plan
@@ -22,16 +23,6 @@ _BESIDE: tuple[Mapping[str, object], ...] = (
     {"enable_prefix_caching": False},
     {"kv_cache_dtype": "fp8"},
 )
-
-
-class DemandShown(NamedTuple):
-    """What is to be served at once; `lengths` is how many context lengths there are."""
-
-    concurrency: int
-    lengths: int
-    longest_context: int
-    mean_context: float
-    confidence: float
 
 
 class ServedNow(NamedTuple):
@@ -97,9 +88,7 @@ def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: s
     after = begun if best is None else best.begun
     return AdviseAnswer(
         head=head_of(plan),
-        demand=DemandShown(
-            demand.concurrency, len(contexts.lengths), contexts.longest, contexts.mean, contexts.confidence
-        ),
+        demand=show_demand(demand),
         holds=does(after),
         flags={} if best is None else best.flags,
         text="" if best is None else best.text,

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
+from glm_kvplan.engines.mix_words import wanted_line
 from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, Option, ServedNow
-from glm_kvplan.show.format import count, three_digits, whole
+from glm_kvplan.show.format import three_digits, whole
 from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
 from glm_kvplan.units import GIB
 
 
 def advise_page(answer: AdviseAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(_memory(answer)), Line(_demand(answer)))
+    lead = (Line(answer.head.layout, "muted"), Line(_memory(answer)), Line(wanted_line(answer.demand)))
     sections = [Section("advice", tuple(_advice(answer)), say("Advice"), quiet=True)]
     if answer.options:
         sections.append(Section("options", (_options(answer),), say("What serves it"), quiet=True))
@@ -24,20 +25,6 @@ def _memory(answer: AdviseAnswer) -> Said:
     low, high = (f"{end / GIB:.1f}" for end in (memory.low_bytes, memory.high_bytes))
     template = "{size} GiB a GPU for blocks (estimated, {low} to {high})"
     return say(template, size=f"{memory.nbytes / GIB:.1f}", low=low, high=high)
-
-
-def _demand(answer: AdviseAnswer) -> Said:
-    demand = answer.demand
-    if demand.lengths == 1:
-        template = "wanted: {requests} at once, {tokens} each"
-    else:
-        template = "wanted: {requests} at once, {lengths} lengths up to {tokens}"
-    return say(
-        template,
-        requests=count(demand.concurrency, "request"),
-        tokens=count(demand.longest_context, "token"),
-        lengths=demand.lengths,
-    )
 
 
 def _advice(answer: AdviseAnswer) -> Iterator[Line | Code]:

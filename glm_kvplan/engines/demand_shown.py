@@ -1,0 +1,32 @@
+"""What is to be served at once, as an answer shows it: the same for every engine."""
+
+from typing import NamedTuple
+
+from glm_kvplan.workload import Demand
+
+
+class DemandShown(NamedTuple):
+    """What is to be served at once; `lengths` is how many context lengths there are.
+
+    Of a mix `confidence` is the share of the time for which it is served when each request draws its length at random;
+    0 asks for the mean alone. `checkpoints` are states kept for each conversation.
+    """
+
+    concurrency: int
+    lengths: int
+    longest_context: int
+    mean_context: float
+    confidence: float
+    checkpoints: int
+
+
+def show_demand(demand: Demand) -> DemandShown:
+    contexts = demand.contexts
+    return DemandShown(
+        demand.concurrency,
+        len(contexts.lengths),
+        contexts.longest,
+        contexts.mean,
+        contexts.confidence,
+        demand.checkpoints,
+    )

@@ -1,0 +1,250 @@
+"""How many GPUs a load takes, whatever the engine: layouts of a server, copies of it side by side, the cheapest first.
+
+An engine says which layouts of a server there are, advises one for its share of the load, and writes its command.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple, Protocol
+
+from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.demand_shown import DemandShown, show_demand
+from glm_kvplan.engines.protocol import Engine, Given, Plan, assumed_engine, head_of
+from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
+from glm_kvplan.show.said import Text
+from glm_kvplan.workload import Demand
+
+MOST_TRIES = 64
+_HOSTS = "nnodes"  # the flag that a deployment file's `nodes` are
+_Flags = Mapping[str, Any]
+
+
+class Sizes(Protocol):
+    """What an engine sizes in a server, in its own words."""
+
+
+class Memory(Protocol):
+    """What an engine says of one GPU's memory."""
+
+    @property
+    def certainty(self) -> str: ...
+
+
+class Advised(NamedTuple):
+    """A server as its engine advises it for a share of the load; the fields are those of `FleetShown`, of one server.
+
+    `plan` has every flag, `flags` those beside the layout's and what was tried. `served` is at most the share.
+    """
+
+    plan: Any
+    flags: _Flags
+    holds: bool
+    served: int
+    most: int
+    limit: str
+    sizes: Sizes | None
+    floor_tokens: int
+    ceiling_tokens: int
+    memory: Memory
+    warnings: tuple[Text, ...]
+
+
+class Layouts(Protocol):
+    """What an engine gives to the search."""
+
+    def layouts(self, gpus: int, per_host: int) -> Iterator[_Flags]:
+        """Flags of every layout of one server on so many GPUs or a part of them; none beside a layout of the user's."""
+
+    def advise(self, plan: Any, share: Demand) -> Advised:
+        """The server with what serves the share, or as much of it as fits. Raises KvplanError."""
+
+    def command(self, plan: Any) -> str:
+        """The whole command that starts one server, a flag a line; of several hosts, on each of them."""
+
+
+class FleetShown(NamedTuple):
+    """`servers` copies of one server on `gpus` GPUs of `hosts` hosts; requests are those of all servers.
+
+    A server of several hosts (`hosts_of_a_server`) has its command run on each of them.
+
+    `flags` are all that the user did not give. `served` is how much of the demand they serve, `most` how many requests
+    of it they could hold at once. `sizes` are the engine's own. Of one worker's tokens the load needs `floor_tokens`,
+    memory gives `ceiling_tokens`. `limit` is what stops one more request, `memory` is one GPU's. `command` and
+    `plan_file`, a deployment file for `kvplan check`, are those of one server.
+    """
+
+    gpus: int
+    servers: int
+    hosts: int
+    hosts_of_a_server: int
+    holds: bool
+    served: int
+    most: int
+    limit: str
+    layout: Text
+    flags: Mapping[str, object]
+    sizes: Sizes | None
+    floor_tokens: int
+    ceiling_tokens: int
+    memory: Memory
+    command: str
+    plan_file: Mapping[str, object]
+
+
+class FleetAnswer(NamedTuple):
+    """`best` is the cheapest that serves the demand, `runner_up` the next; None where there is none.
+
+    `layouts` has the best of each number of GPUs that was tried, whether it serves all or not. `head` is of the
+    deployment as it was given, whose own layout counts for nothing here.
+    """
+
+    head: Head
+    demand: DemandShown
+    gpus_per_host: int
+    holds: bool
+    best: FleetShown | None
+    runner_up: FleetShown | None
+    layouts: tuple[FleetShown, ...]
+    warnings: tuple[Text, ...]
+
+
+class _Fleet(NamedTuple):
+    """Copies of one advised server; `tried` is how many flags beside its layout are not the user's own."""
+
+    servers: int
+    layout: _Flags  # with what was tried
+    tried: int
+    advised: Advised
+
+    @property
+    def most(self) -> int:
+        return self.servers * self.advised.most
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """What serves it all, of that what leaves the user's own flags alone, then what can hold the most requests."""
+        holds = self.advised.holds
+        return (not holds, self.tried if holds else 0, -self.most, self.servers)
+
+
+def seek(
+    plan: Plan,
+    demand: Demand,
+    given: MemoryGiven,
+    gpus: Sequence[int],
+    tries: Mapping[str, Sequence[object]],
+    per_host: int | None,
+    engine: Layouts,
+) -> FleetAnswer:
+    """The cheapest layout that serves the demand on one of these numbers of GPUs, fewest first.
+
+    `tries` are flags with the values to try beside the user's own. Layouts that the engine refuses are left out. Raises
+    InputError for memory that was read (it is one layout's) and for more than 64 combinations to try.
+    """
+    if given.of_weights or given.pre_gib is not None:
+        raise InputError("--gpus: memory that was read is one layout's; leave it out (--calibrate takes a boot)")
+    hosts = per_host or plan.gpu.gpus_per_host
+    ways = _ways(tries)
+    shown: list[FleetShown] = []
+    layouts: list[FleetShown] = []
+    warnings: dict[Text, None] = {}
+    for number in sorted(set(gpus)):
+        found = sorted(_fleets(plan, demand, number, ways, hosts, engine), key=lambda one: one.order)
+        made = [_shown(one, demand, number, hosts, engine) for one in found if one.advised.holds][:2]
+        if found:
+            layouts.append(made[0] if made else _shown(found[0], demand, number, hosts, engine))
+            warnings |= dict.fromkeys(found[0].advised.warnings)
+        shown += made
+    best = shown[0] if shown else None
+    return FleetAnswer(
+        head=head_of(plan.given),
+        demand=show_demand(demand),
+        gpus_per_host=hosts,
+        holds=best is not None,
+        best=best,
+        runner_up=shown[1] if len(shown) > 1 else None,
+        layouts=tuple(layouts),
+        warnings=tuple(warnings),
+    )
+
+
+def _ways(tries: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
+    """Every combination of values, the user's own (nothing changed) first."""
+    options = [[None, *values] for values in tries.values()]
+    ways = [
+        {name: value for name, value in zip(tries, chosen, strict=True) if value is not None}
+        for chosen in product(*options)
+    ]
+    if len(ways) > MOST_TRIES:
+        raise InputError(f"--try: {len(ways)} combinations; at most {MOST_TRIES} are tried")
+    return ways
+
+
+def _fleets(
+    plan: Plan, demand: Demand, gpus: int, ways: Sequence[_Flags], per_host: int, engine: Layouts
+) -> Iterator[_Fleet]:
+    for layout in engine.layouts(gpus, per_host):
+        for tried in ways:
+            flags = {**layout, **tried}
+            try:
+                server: Plan = plan.with_flags(**flags)
+                if gpus % server.gpus:
+                    continue
+                servers = gpus // server.gpus
+                share = demand._replace(concurrency=-(-demand.concurrency // servers))
+                yield _Fleet(servers, flags, len(tried), engine.advise(server, share))
+            except KvplanError:
+                continue
+
+
+def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layouts) -> FleetShown:
+    advised, servers = fleet.advised, fleet.servers
+    flags = {name: value for name, value in {**fleet.layout, **advised.flags}.items() if value is not None}
+    served = min(demand.concurrency, servers * advised.served)
+    return FleetShown(
+        gpus=gpus,
+        servers=servers,
+        hosts=-(-gpus // per_host),
+        hosts_of_a_server=advised.plan.hosts,
+        holds=advised.holds,
+        served=served,
+        most=fleet.most,
+        limit=advised.limit,
+        layout=head_of(advised.plan).layout,
+        flags=flags,
+        sizes=advised.sizes,
+        floor_tokens=advised.floor_tokens,
+        ceiling_tokens=advised.ceiling_tokens,
+        memory=advised.memory,
+        command=engine.command(advised.plan),
+        plan_file=_plan_file(advised.plan, -(-served // servers)),
+    )
+
+
+def model_word(plan: Given) -> str:
+    """The model as one types it into a shell."""
+    return shlex.quote(_model(plan))
+
+
+def _model(plan: Given) -> str:
+    return plan.served or (BUNDLED_ID if plan.model.origin == BUNDLED_ORIGIN else plan.model.name)
+
+
+def _plan_file(plan: Any, requests: int) -> dict[str, object]:
+    engine: Engine = plan.profile.engine
+    release = plan.profile.base_release
+    found: dict[str, object] = {
+        "model": _model(plan),
+        "engine": release if engine is assumed_engine() else f"{engine.name}-{release}",
+        "gpu": plan.gpu.name,
+        "flags": {name: value for name, value in plan.flags.items() if name != _HOSTS},
+        "expect": {"max_running_requests": requests},
+    }
+    if plan.hosts > 1:
+        found["nodes"] = plan.hosts
+    if plan.environment:
+        found["environment"] = dict(plan.environment)
+    return found
