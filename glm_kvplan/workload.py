@@ -1,5 +1,6 @@
 """What a deployment is to hold and serve, and what is known of its hosts: the same for every engine."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,6 +15,14 @@ class Workload(NamedTuple):
     context: int
     concurrency: int
 
+    @property
+    def mean_context(self) -> float:
+        return float(self.context)
+
+    def total(self, requests: int, size: Callable[[int], int]) -> int:
+        """What so many of its requests take at once, where one of some tokens takes `size(tokens)`."""
+        return requests * size(self.context)
+
 
 class Demand(NamedTuple):
     """What is to be served at once by one engine, or by all replicas together."""
@@ -21,6 +30,24 @@ class Demand(NamedTuple):
     contexts: "Contexts"
     concurrency: int
     checkpoints: int = 0  # state slots kept per conversation for shared prefixes, beside a running request's own
+
+    @property
+    def context(self) -> int:
+        """The longest of the lengths."""
+        return self.contexts.longest
+
+    @property
+    def mean_context(self) -> float:
+        return self.contexts.mean
+
+    def total(self, requests: int, size: Callable[[int], int]) -> int:
+        """What so many of its requests take at once, with its confidence: as a workload of one length says it."""
+        return self.contexts.total(requests, size)
+
+    @property
+    def as_mean(self) -> "Demand":
+        """The same, promised for the mean alone."""
+        return self._replace(contexts=self.contexts.as_mean)
 
 
 class HostGiven(NamedTuple):

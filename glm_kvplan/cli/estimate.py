@@ -9,7 +9,7 @@ from glm_kvplan.cli.each_role import each_role
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import Concurrency, Context, read_workload
+from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, read_held
 from glm_kvplan.engines.protocol import answering
 
 
@@ -17,8 +17,9 @@ from glm_kvplan.engines.protocol import answering
 @each_role
 def estimate(
     ctx: typer.Context,
-    context: Context = None,
+    context: Lengths = None,
     concurrency: Concurrency = None,
+    confidence: Confidence = "0.99",
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every number's formula, values and source.")] = False,
@@ -26,7 +27,8 @@ def estimate(
 ) -> int:
     """What the caches cost: per token, per state slot, per request, per rank and in total.
 
-    No GPU is asked and no memory is measured: these are the bytes that shapes need.
+    No GPU is asked and no memory is measured: these are the bytes that shapes need. Of a mix of lengths they are those
+    that hold for a share of the time (--confidence), and the mean is said beside them.
 
     Exit code 1: they do not fit beside the weights of the GPU named, or on the host.
 
@@ -34,7 +36,7 @@ def estimate(
     --context 128k --concurrency 64
     """
     plan = plan_of(ctx)
-    workload = read_workload(plan, context, concurrency)
+    workload = read_held(plan, context, concurrency, confidence)
     made = answering(plan, "estimate")
     answer = made.answer(plan, workload, read_host(plan, host_gib, pod_gib))
     print_answer("estimate", answer, lambda: made.page(answer, explain=explain), json)

@@ -50,6 +50,6 @@ def solve(
     host = read_host(plan, host_gib, pod_gib, context)
     longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
     made = answering(plan, "solve")
-    answer = made.answer(plan, given, longest, host, mix=read_mix(plan, mix, confidence), with_prices=prices)
+    answer = made.answer(plan, given, longest, host, mix=read_mix(mix, confidence), with_prices=prices)
     print_answer("solve", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1

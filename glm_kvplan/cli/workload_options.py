@@ -6,7 +6,7 @@ import typer
 
 from glm_kvplan.engines.protocol import Plan
 from glm_kvplan.errors import InputError
-from glm_kvplan.units import parse_count
+from glm_kvplan.units import is_count, parse_count
 from glm_kvplan.workload import DEFAULT_CONTEXT, Demand, Workload
 
 if TYPE_CHECKING:
@@ -99,6 +99,16 @@ def read_demand(
     return Demand(mix._replace(confidence=read_confidence(confidence)), usual.concurrency, checkpoints)
 
 
+def read_held(plan: Plan, lengths: str | None, concurrency: str | None, confidence: str) -> Workload | Demand:
+    """What bytes are asked for: as `read_demand`, and no length more than the server takes."""
+    read_confidence(confidence)
+    if lengths is None or is_count(lengths.strip()):
+        return read_workload(plan, lengths, concurrency)
+    demand = read_demand(plan, lengths, concurrency, 0, confidence)
+    _refuse_longer(plan, demand.context, "--context", lengths)
+    return demand
+
+
 def read_confidence(text: str) -> float:
     """A share of the time; 0 for the mean. Raises InputError for anything else."""
     if text == "mean":
@@ -112,25 +122,27 @@ def read_confidence(text: str) -> float:
     return share
 
 
-def read_mix(plan: Plan, lengths: str | None, confidence: str = "0.99") -> "Contexts | None":
-    """The contexts of --mix, none longer than the server takes."""
+def read_mix(lengths: str | None, confidence: str = "0.99") -> "Contexts | None":
+    """The contexts of --mix."""
     share = read_confidence(confidence)
     if lengths is None:
         return None
     from glm_kvplan.contexts import parse_contexts
 
-    mix = parse_contexts(lengths)
-    if mix.longest > plan.context_length:
-        raise InputError(
-            f"--mix {lengths}: {mix.longest} tokens are more than the server accepts ({plan.context_length})"
-        )
-    return mix._replace(confidence=share)
+    return parse_contexts(lengths)._replace(confidence=share)
 
 
 def read_tokens(plan: Plan, text: str, name: str) -> int:
     """Tokens of one request, no more than the server takes."""
-    tokens, most = parse_count(text, name), plan.context_length
-    if tokens > most:
+    tokens = parse_count(text, name)
+    _refuse_longer(plan, tokens, name, text)
+    return tokens
+
+
+def _refuse_longer(plan: Plan, tokens: int, name: str, text: str | None) -> None:
+    """What is to be laid out must be what the server takes; what is only counted (solve, sweep, advise, check) need
+    not be: of requests that it refuses the count is 0.
+    """
+    if tokens > (most := plan.context_length):
         option = plan.given.profile.engine.context_option
         raise InputError(f"{name} {text}: {tokens} tokens are more than the server accepts ({most}, {option})")
-    return tokens

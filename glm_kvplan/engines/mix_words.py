@@ -2,17 +2,17 @@
 
 from glm_kvplan.engines.demand_shown import DemandShown
 from glm_kvplan.show.format import count, whole
-from glm_kvplan.show.said import Said, say
+from glm_kvplan.show.said import Said, Text, say
 
 
-def promised(confidence: float, mean_requests: int) -> Said:
-    """What follows a number of requests at once."""
+def promised(confidence: float, mean: int | tuple[Text, ...]) -> Said:
+    """What follows a number of requests at once, or what they take; `mean` is the same by the mean."""
     if not confidence:
         return say("by the mean: lengths that come by chance need more half of the time")
     return say(
         "{share} of the time, each request's length drawn by chance; {mean} by the mean",
         share=f"{100 * confidence:g}%",
-        mean=whole(mean_requests),
+        mean=whole(mean) if isinstance(mean, int) else mean,
     )
 
 

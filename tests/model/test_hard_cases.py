@@ -145,7 +145,7 @@ def test_counts_read_alike_everywhere(capsys: pytest.CaptureFixture[str]) -> Non
             parse_contexts(text)
     with pytest.raises(InputError, match="is not a size"):
         parse_size("1 GB of it", "--keep-free")
-    said = refused(capsys, "advise", "--tp-size", "8", "--context", "2m", *CARDS)
+    said = refused(capsys, "explain", "--tp-size", "8", "--context", "2m")
     assert "--context-length" in said and "context_length" not in said
 
 

@@ -16,9 +16,10 @@ from paths import ROOT
 
 TEXT = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 B200 = "--gpu b200 --tp-size 4 --pre-gib 177 --available-gib 126"
+MIX = "--context 0.8:8k,0.2:128k"
 COMMANDS = {
-    "estimate": "estimate --gpu b200 --tp-size 4 --disaggregation-mode decode --max-running-requests 32",
-    "estimate of vLLM": "estimate --gpu h200 --concurrency 8 -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
+    "estimate": f"estimate --gpu b200 --tp-size 4 --disaggregation-mode decode {MIX}",
+    "estimate of vLLM": f"estimate --gpu h200 {MIX} --concurrency 8 -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
     "host": "solve --gpu b200 --tp-size 4 --enable-hierarchical-cache --hicache-size 100 --host-gib 256 --context 8k",
     "solve": f"solve {B200} --prices",
     "solve, refused": "solve --gpu b200 --tp-size 4 --pre-gib 177 --available-gib 33",

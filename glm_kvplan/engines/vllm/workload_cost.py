@@ -5,7 +5,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.vllm.blocks import Blocks
 from glm_kvplan.engines.vllm.components import ledgers
-from glm_kvplan.workload import Workload
+from glm_kvplan.workload import Demand, Workload
 
 
 class Rest(NamedTuple):
@@ -33,15 +33,19 @@ class WorkloadCost(NamedTuple):
         return self.token_blocks + self.state_blocks + self.tail_blocks + self.unused_blocks
 
 
-def workload_cost(blocks: Blocks, workload: Workload) -> WorkloadCost:
-    """The blocks that `workload` needs on a GPU of the fullest engine: requests are dealt out over the engines."""
+def workload_cost(blocks: Blocks, workload: Workload | Demand) -> WorkloadCost:
+    """The blocks that `workload` needs on a GPU of the fullest engine: requests are dealt out over the engines.
+
+    Of a mix blocks and the tokens in them are those that hold with its confidence (`Contexts.total`).
+    """
     rank = blocks.rank
     deployment = rank.deployment
     requests = -(-workload.concurrency // deployment.data_parallel_size)
-    shared = -(-workload.context // deployment.decode_context_parallel_size)
+    ranks = deployment.decode_context_parallel_size
     states = requests * deployment.states_per_request
-    token_blocks = requests * blocks.token_blocks(workload.context)
-    bills = ledgers(rank, tokens=requests * shared, states=states, requests=requests)
+    token_blocks = workload.total(requests, blocks.token_blocks)
+    tokens = workload.total(requests, lambda context: -(-context // ranks))
+    bills = ledgers(rank, tokens=min(tokens, token_blocks * blocks.size), states=states, requests=requests)
     written = {ledger.account.name: ledger.total for ledger in bills}
     held = {group.holds: group for group in blocks.groups}
     of_tokens = sum(ledger.total for ledger in bills if ledger.account.unit == "token")

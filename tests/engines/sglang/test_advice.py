@@ -16,7 +16,7 @@ from glm_kvplan.engines.sglang.moves import draft_flags
 from glm_kvplan.engines.sglang.sizing.advice import advise
 from glm_kvplan.engines.sglang.sizing.prices import Price, prices
 from glm_kvplan.engines.sglang.sizing.remedies import remedies
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
+from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.split import default_split
 from glm_kvplan.errors import InputError
@@ -453,7 +453,6 @@ def test_checkpoints_take_their_slots() -> None:
     ("flags", "demand"),
     [
         (MTP, Demand(parse_contexts("8k"), 0)),
-        (MTP, Demand(parse_contexts("2m"), 1)),
         (MTP, Demand(parse_contexts("8k"), 1, -1)),
         (MTP | {"disable_radix_cache": True}, Demand(parse_contexts("8k"), 1, 1)),
     ],
@@ -461,6 +460,17 @@ def test_checkpoints_take_their_slots() -> None:
 def test_demands_no_server_can_meet(flags: dict[str, Any], demand: Demand) -> None:
     with pytest.raises(InputError):
         advise(server_of(flags), demand)
+
+
+def test_a_length_the_server_refuses_is_let_in_where_the_model_has_it() -> None:
+    mix = parse_contexts("0.5:8k,0.5:128k")
+    short = advise(server_of(MTP | {"context_length": 65_536}), Demand(mix, 40))
+    assert short.default == Served(0, 0, "context length") and short.holds
+    assert short.flags == {"context_length": 131_072, **advise(server_of(MTP), Demand(mix, 40)).flags}
+    beyond = advise(server_of(MTP), Demand(parse_contexts("2m"), 3))
+    assert (beyond.flags, beyond.served, beyond.layouts) == ({}, Served(0, 0, "context length"), ())
+    assert beyond.shortage is not None
+    assert (beyond.shortage.missing_requests, beyond.shortage.limit) == (3, "context length")
 
 
 def test_the_default_split_ignores_the_users_own() -> None:

@@ -170,6 +170,14 @@ def test_a_mix_is_held_at_full_length() -> None:
     assert served(mixed, drafts, PoolSizes(511, 100, 50)) == Served(2, 2, "tokens")
 
 
+def test_a_length_the_server_refuses_is_not_served() -> None:
+    """The same for a mix with one such length: 0, as every command counts it."""
+    short, sizes = Deployment(context_length=100), PoolSizes(10_000, 100, 50)
+    assert served(Demand(one(100), 7), short, sizes).requests == 7
+    assert served(Demand(one(101), 7), short, sizes) == Served(0, 0, "context length")
+    assert served(Demand(Contexts((101, 57), (1, 999)), 7), short, sizes) == Served(0, 0, "context length")
+
+
 def test_workers_share_a_demand() -> None:
     wide = Deployment(tp_size=4, attn_dp_size=2, replicas=2)
     sizes = PoolSizes(10_000, 100, 50)
@@ -191,7 +199,6 @@ def test_demands_no_pool_serves() -> None:
         (Demand(one(5), 1, -1), PLAIN, r"checkpoints -1 must lie between 0 and 2\*\*48"),
         (Demand(one(5), 1, LARGEST_COUNT + 1), PLAIN, "checkpoints .* must lie between"),
         (Demand(one(5), 1, 1), Deployment(disable_radix_cache=True), "checkpoints need the radix cache"),
-        (Demand(one(101), 1), Deployment(context_length=100), r"101 tokens is longer than the server accepts \(100,"),
     ):
         with pytest.raises(InputError, match=words):
             check(demand, deployment)

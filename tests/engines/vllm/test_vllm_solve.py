@@ -82,7 +82,6 @@ def test_options_win_over_the_launch(capsys: pytest.CaptureFixture[str]) -> None
         (("--engine", "vllm-0.29.0", *SERVE), "0.29.0"),
         (("--host-gib", "100", *SERVE), "host memory is not planned"),
         (("--context", "8k", *SERVE), "host memory is not planned"),
-        (("--mix", "2m", *SERVE), "more than the server accepts (1048576)"),
         (("--mix", "0.3:8k", *SERVE), "add up to 0.3"),
         (("--available-gib", "nan", *SERVE), "--available-gib"),
         (("vllm", "serve", "x"), "put -- in front of the launch command: kvplan solve --gpu b200 -- vllm serve"),

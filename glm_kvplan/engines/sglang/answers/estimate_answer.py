@@ -17,7 +17,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.said import Text, say
 from glm_kvplan.units import GIB
-from glm_kvplan.workload import HostGiven
+from glm_kvplan.workload import Demand, HostGiven
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.sglang.answers.host_shown import HostShown
@@ -68,8 +68,25 @@ class StageShown(NamedTuple):
     certainty: str
 
 
+class MixShown(NamedTuple):
+    """Several context lengths. What is needed holds with `confidence`, when each request draws its length at random.
+
+    Beside it what is needed if all lengths came by their shares: one rank's `mean_needed_sizes`, and the device bytes
+    of the fullest rank's pools and of all ranks' then.
+    """
+
+    contexts: str
+    confidence: float
+    mean_context: float
+    mean_needed_sizes: PoolSizes
+    mean_allocated_bytes: int
+    mean_allocated_bytes_all_ranks: int
+
+
 class RequestShown(NamedTuple):
-    """One request of the workload on a rank of the fullest stage: its tokens in whole pages, its slots, its rows."""
+    """One request of the workload (of a mix the longest) on a rank of the fullest stage: its tokens in whole pages, its
+    slots, its rows.
+    """
 
     tokens: int
     state_slots: int
@@ -94,10 +111,11 @@ class FitShown(NamedTuple):
 
 
 class EstimateAnswer(NamedTuple):
-    """`fit` is None where no GPU was named."""
+    """`fit` is None where no GPU was named, `mix` for one length; of several `workload` has the longest."""
 
     head: Head
     workload: Workload
+    mix: MixShown | None
     needed_sizes: PoolSizes
     sizes: PoolSizes
     ranks: int
@@ -122,7 +140,7 @@ class EstimateAnswer(NamedTuple):
         return self.stages[self.fullest_stage]
 
 
-def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> EstimateAnswer:
+def answer_estimate(plan: Plan, workload: Workload | Demand, given: HostGiven) -> EstimateAnswer:
     """What `workload` costs under `plan`. `given` is what is known of the host's memory, for HiCache."""
     found = estimate(plan, workload)
     rank = found.largest
@@ -131,7 +149,8 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
     overrun = show_overrun(decode_overrun(rank.rank, found.sizes))
     return EstimateAnswer(
         head=head_of(plan),
-        workload=workload,
+        workload=Workload(workload.context, workload.concurrency),
+        mix=_mix(plan, workload),
         needed_sizes=found.need,
         sizes=found.sizes,
         ranks=found.ranks,
@@ -149,6 +168,21 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
             *overrun_warnings(overrun),
             *(hazard.message for hazard in (() if host is None else host.hazards)),
         ),
+    )
+
+
+def _mix(plan: Plan, workload: Workload | Demand) -> MixShown | None:
+    if isinstance(workload, Workload) or len(workload.contexts.lengths) == 1:
+        return None
+    contexts = workload.contexts
+    mean = estimate(plan, workload.as_mean)
+    return MixShown(
+        contexts.text,
+        contexts.confidence,
+        contexts.mean,
+        mean.need,
+        mean.largest.attribution.allocated,
+        mean.allocated_everywhere,
     )
 
 
@@ -180,7 +214,8 @@ def _host(plan: Plan, found: Estimate, given: HostGiven) -> "tuple[HostAnswer | 
     from glm_kvplan.engines.sglang.answers.host_shown import show_host
     from glm_kvplan.engines.sglang.sizing.host_answer import host_answer
 
-    host = host_answer(plan, found.sizes, given._replace(prefix_tokens=found.workload.context))
+    prefix = max(1, round(found.workload.mean_context))
+    host = host_answer(plan, found.sizes, given._replace(prefix_tokens=prefix))
     return host, show_host(host)
 
 

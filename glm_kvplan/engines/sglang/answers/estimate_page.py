@@ -1,5 +1,6 @@
 """The page of `kvplan estimate`: ledgers, one request's bill, what is allocated beside what is charged."""
 
+from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer, FitShown, LedgerShown, StageShown
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
@@ -12,6 +13,9 @@ def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     """Everything of the fullest rank; with `explain` the formula, values and source of every price."""
     stage = answer.fullest
     lead = [Line(answer.head.layout, "muted"), Line(_holds(answer))]
+    if answer.mix is not None:
+        mean = (count(answer.mix.mean_needed_sizes.tokens, "token"), gib(answer.mix.mean_allocated_bytes))
+        lead.append(Line(promised(answer.mix.confidence, mean)))
     if stage.certainty == "lower bound":
         lead.append(
             Line(say("the draft model's own cache is not known: every sum of bytes is at least this"), "careful")
@@ -76,7 +80,10 @@ def _holds(answer: EstimateAnswer) -> Said:
         count(sizes.state_slots, "state slot"),
     )
     return say(
-        template, requests=whole(workload.concurrency), context=count(workload.context, "token"), sizes=sizes_said
+        template,
+        requests=whole(workload.concurrency),
+        context=count(workload.context, "token") if answer.mix is None else f"({answer.mix.contexts})",
+        sizes=sizes_said,
     )
 
 
@@ -111,7 +118,9 @@ def _request(answer: EstimateAnswer) -> Said:
     """One request of the workload: its tokens, its state slots, its rows."""
     one = answer.request
     return say(
-        "one request on a rank: {size} = {token_size} for {tokens} + {slot_size} for {slots} + {row_size} for its rows",
+        "one request on a rank: {size} = {token_size} for {tokens} + {slot_size} for {slots} + {row_size} for its rows"
+        if answer.mix is None
+        else "the longest: {size} = {token_size} for {tokens} + {slot_size} for {slots} + {row_size} for its rows",
         size=decimal(one.nbytes),
         token_size=decimal(one.token_bytes),
         tokens=count(one.tokens, "token"),

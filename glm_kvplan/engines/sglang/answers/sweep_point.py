@@ -74,8 +74,6 @@ class Point(NamedTuple):
     def _served(self, demand: Demand) -> tuple[int, str]:
         """Requests of the demand at once, and what stops one more. Raises InputError where nothing could serve it."""
         deployment = self.server.deployment
-        if demand.contexts.longest > deployment.context_length:
-            return 0, "context length"
         check(demand, deployment)
         answer = served(demand, deployment, self.server.sizes)
         return answer.requests, self.requests_bound_by if answer.limit == "running requests" else answer.limit

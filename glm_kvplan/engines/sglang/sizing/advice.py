@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from glm_kvplan.bisection import least
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks, typed
 from glm_kvplan.engines.sglang.sizing.layouts import Layout, nearest_layouts
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
@@ -76,9 +77,14 @@ def advise(
     "Requests of the workload served at once" is what `workload.served` counts. They are never fewer than under the
     engine's default split (`split.default_split`) of the same server, because the engine's own slots, requests and
     tokens are among the splits searched. Raises InputError for a demand no pool size can serve, SizingError for a
-    strategy the engine refuses.
+    strategy the engine refuses. Where the server refuses the longest of the demand, a larger context_length is tried.
     """
     check(demand, server.deployment)
+    given, longer = server, _longer(server, demand)
+    if longer is None:
+        nothing = Split(server, {}, None, served(demand, server.deployment, PoolSizes(0, 0, 0)))
+        return _advice(nothing, demand, nothing.served, Shortage(demand.concurrency, None, nothing.served.limit), ())
+    server = server.with_flags(**longer) if longer else server
     best: Split | None = None
     for split in _splits(server, demand, state_dtype, keep_fraction):
         if best is None or split.served.requests > best.served.requests:
@@ -91,12 +97,30 @@ def advise(
     layouts: tuple[Layout, ...] = ()
     if best.served.requests < demand.concurrency:
         shortage = _shortage(best, demand)
-        layouts = tuple(nearest_layouts(server, demand, nearest))
+        layouts = tuple(
+            layout._replace(changes={**longer, **layout.changes}) for layout in nearest_layouts(server, demand, nearest)
+        )
+    if best.flags:
+        best = best._replace(flags={**longer, **best.flags})
+    return _advice(best, demand, default_split(given, demand), shortage, layouts)
+
+
+def _longer(server: Server, demand: Demand) -> dict[str, Any] | None:
+    """What lets the server take the longest of the demand; None where nothing does."""
+    if demand.context <= server.deployment.context_length:
+        return {}
+    flags = {"context_length": demand.context}
+    return None if server.tried(**flags) is None else flags
+
+
+def _advice(
+    best: Split, demand: Demand, default: Served, shortage: Shortage | None, layouts: tuple[Layout, ...]
+) -> Advice:
     return Advice(
         best.flags,
         best.solution,
         best.served,
-        default_split(server, demand),
+        default,
         conversations_kept(best, demand),
         headroom_of(best, demand),
         shortage,

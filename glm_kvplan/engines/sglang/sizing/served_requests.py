@@ -15,7 +15,8 @@ class Served(NamedTuple):
 
     requests: int  # over all DP workers and replicas, at most the concurrency asked for
     per_worker: int
-    limit: str  # what stops one more on a worker: "concurrency", "running requests", "state slots" or "tokens"
+    # what stops one more on a worker: "concurrency", "running requests", "state slots", "tokens" or "context length"
+    limit: str
 
 
 def slots_of_request(demand: Demand, deployment: Deployment) -> int:
@@ -28,10 +29,12 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
 
     A worker serves n requests at once when n is at most its running requests, n times the slots of a request (with
     its checkpoints) are at most its state slots, and n contexts of the mix (see `Contexts.counts`) fill at most its
-    tokens, which must also exceed the longest context. The demand's concurrency is spread evenly over the workers
-    (attention DP times replicas); the busiest one decides. Scheduling order and cache hits are not part of it: this
-    is what can be resident, with every request at its full length.
+    tokens, which must also exceed the longest context; none where the server refuses the longest. The demand's
+    concurrency is spread evenly over the workers (attention DP times replicas); the busiest one decides. Scheduling
+    order and cache hits are not part of it: this is what can be resident, with every request at its full length.
     """
+    if demand.contexts.longest > deployment.context_length:
+        return Served(0, 0, "context length")
     workers = deployment.attn_dp_size * deployment.replicas
     wanted = -(-demand.concurrency // workers)
     page, reserve = deployment.page_size, deployment.decode_reserve
@@ -63,8 +66,3 @@ def check(demand: Demand, deployment: Deployment) -> None:
         raise InputError(f"checkpoints {demand.checkpoints} must lie between 0 and 2**48")
     if demand.checkpoints and deployment.disable_radix_cache:
         raise InputError("checkpoints need the radix cache, which is off; leave disable_radix_cache out")
-    if demand.contexts.longest > deployment.context_length:
-        raise InputError(
-            f"a context of {demand.contexts.longest} tokens is longer than the server accepts "
-            f"({deployment.context_length}, --context-length)"
-        )

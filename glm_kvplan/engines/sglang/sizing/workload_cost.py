@@ -13,6 +13,7 @@ from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
 from glm_kvplan.engines.sglang.sizing.solver import granted_requests
 from glm_kvplan.tensor import TensorSpec
+from glm_kvplan.workload import Demand
 from glm_kvplan.workload import Workload as Workload
 
 
@@ -57,7 +58,7 @@ class RankEstimate:
 class Estimate(NamedTuple):
     """The answer of `estimate`: one RankEstimate a pipeline stage; all ranks of a stage are alike."""
 
-    workload: Workload
+    workload: Workload | Demand
     need: PoolSizes  # what one rank must hold for the workload
     sizes: PoolSizes  # what its pools hold: the flags' sizes where flags fix them
     stages: tuple[RankEstimate, ...]
@@ -72,8 +73,8 @@ class Estimate(NamedTuple):
 
     @property
     def request_tokens(self) -> int:
-        """Tokens of one request of the workload, in whole pages."""
-        return self.need.tokens // self.need.running_requests
+        """Tokens of one request of the workload, of a mix the longest, in whole pages."""
+        return whole_pages(self.workload.context, self.stages[0].rank.deployment.page_size)
 
     @property
     def ranks(self) -> int:
@@ -91,7 +92,7 @@ class Estimate(NamedTuple):
         return self.ranks_per_stage * sum(rank.attribution.allocated for rank in self.stages)
 
 
-def estimate(plan: Plan, workload: Workload) -> Estimate:
+def estimate(plan: Plan, workload: Workload | Demand) -> Estimate:
     """What `workload` costs under `plan`, for every pipeline stage. All bytes are exact: they follow from shapes."""
     deployment = plan.deployment
     need = workload_sizes(deployment, workload)
@@ -103,14 +104,20 @@ def estimate(plan: Plan, workload: Workload) -> Estimate:
     return Estimate(workload, need, sizes, stages, deployment.tp_size * deployment.replicas)
 
 
-def workload_sizes(deployment: Deployment, workload: Workload) -> PoolSizes:
+def workload_sizes(deployment: Deployment, workload: Workload | Demand) -> PoolSizes:
     """What one rank needs for its share of the workload; a request's tokens fill whole pages.
 
-    The busiest worker takes the remainder of a concurrency that does not divide.
+    The busiest worker takes the remainder of a concurrency that does not divide. Of a mix the tokens are those that
+    hold with its confidence (`Contexts.total`).
     """
     requests = -(-workload.concurrency // (deployment.attn_dp_size * deployment.replicas))
-    pages = -(-workload.context // deployment.page_size)
-    return PoolSizes(requests * pages * deployment.page_size, requests * deployment.slots_per_request, requests)
+    tokens = workload.total(requests, lambda context: whole_pages(context, deployment.page_size))
+    return PoolSizes(tokens, requests * deployment.slots_per_request, requests)
+
+
+def whole_pages(tokens: int, page_size: int) -> int:
+    """Token places that a request of so many tokens fills."""
+    return -(-tokens // page_size) * page_size
 
 
 def pool_sizes(plan: Plan, need: PoolSizes) -> PoolSizes:

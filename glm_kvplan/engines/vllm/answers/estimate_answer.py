@@ -15,7 +15,7 @@ from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.format import count, gib, whole
 from glm_kvplan.show.said import Text, say
-from glm_kvplan.workload import HostGiven, Workload
+from glm_kvplan.workload import Demand, HostGiven, Workload
 
 
 class LedgerShown(NamedTuple):
@@ -44,8 +44,22 @@ class NeededBlocks(NamedTuple):
     total: int
 
 
+class MixShown(NamedTuple):
+    """Several context lengths. What is needed holds with `confidence`, when each request draws its length at random.
+
+    Beside it the blocks of one GPU, and their bytes, if all lengths came by their shares.
+    """
+
+    contexts: str
+    confidence: float
+    mean_context: float
+    mean_blocks: int
+    mean_bytes: int
+    mean_bytes_all_gpus: int
+
+
 class RequestShown(NamedTuple):
-    """One request of the workload on one GPU. `used_bytes` is what it writes."""
+    """One request of the workload, of a mix the longest, on one GPU. `used_bytes` is what it writes."""
 
     context: int
     blocks: int
@@ -58,10 +72,14 @@ class RequestShown(NamedTuple):
 
 
 class EstimateAnswer(NamedTuple):
-    """`given_blocks` is what flags fix; None where memory decides. `bytes` is of all blocks needed on one GPU."""
+    """`given_blocks` is what flags fix; None where memory decides. `bytes` is of all blocks needed on one GPU.
+
+    `mix` is None for requests of one length; of several `workload` names the longest.
+    """
 
     head: Head
     workload: Workload
+    mix: MixShown | None
     requests_per_engine: int
     block_tokens: int
     block_bytes: int
@@ -84,7 +102,7 @@ class EstimateAnswer(NamedTuple):
         return self.fits
 
 
-def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> EstimateAnswer:
+def answer_estimate(plan: Plan, workload: Workload | Demand, given: HostGiven) -> EstimateAnswer:
     """What `workload` costs under `plan`. Nothing of a host is planned: `given` says nothing."""
     blocks = plan.blocks
     cost = workload_cost(blocks, workload)
@@ -92,7 +110,8 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
     warnings = tuple(_shortfalls(plan, cost, fixed))
     return EstimateAnswer(
         head=head_of(plan),
-        workload=workload,
+        workload=Workload(workload.context, workload.concurrency),
+        mix=_mix(plan, workload),
         requests_per_engine=cost.requests,
         block_tokens=blocks.size,
         block_bytes=blocks.nbytes,
@@ -108,6 +127,16 @@ def answer_estimate(plan: Plan, workload: Workload, given: HostGiven) -> Estimat
         request=_request(request_cost(blocks, workload.context)),
         fixed=fixed_cost(blocks),
         warnings=warnings,
+    )
+
+
+def _mix(plan: Plan, workload: Workload | Demand) -> MixShown | None:
+    if isinstance(workload, Workload) or len(workload.contexts.lengths) == 1:
+        return None
+    contexts = workload.contexts
+    mean = workload_cost(plan.blocks, workload.as_mean)
+    return MixShown(
+        contexts.text, contexts.confidence, contexts.mean, mean.blocks, mean.nbytes, mean.nbytes * plan.gpus
     )
 
 

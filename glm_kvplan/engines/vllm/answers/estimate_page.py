@@ -1,5 +1,6 @@
 """The page of `kvplan estimate`: blocks needed, what is written into them, what is padding, and what nothing fills."""
 
+from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer, LedgerShown
 from glm_kvplan.show.format import count, decimal, whole
 from glm_kvplan.show.page import Column, Line, Page, Row, Section, Table
@@ -15,15 +16,18 @@ def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     ]
     if explain:
         sections += [_explained(ledger) for ledger in answer.ledgers]
-    lead = (Line(answer.head.layout, "muted"), Line(_holds(answer)))
-    return Page(answer.head.title, lead, tuple(sections), answer.warnings, answer.head.notes)
+    lead = [Line(answer.head.layout, "muted"), Line(_holds(answer))]
+    if answer.mix is not None:
+        mean = (count(answer.mix.mean_blocks, "block"), decimal(answer.mix.mean_bytes))
+        lead.append(Line(promised(answer.mix.confidence, mean)))
+    return Page(answer.head.title, tuple(lead), tuple(sections), answer.warnings, answer.head.notes)
 
 
 def _holds(answer: EstimateAnswer) -> Said:
     return say(
         "{requests} x {context}; an engine serves {held} of them, in blocks of {tokens}",
         requests=whole(answer.workload.concurrency),
-        context=count(answer.workload.context, "token"),
+        context=count(answer.workload.context, "token") if answer.mix is None else f"({answer.mix.contexts})",
         held=whole(answer.requests_per_engine),
         tokens=count(answer.block_tokens, "token"),
     )
@@ -82,7 +86,9 @@ def _request(answer: EstimateAnswer) -> tuple[Line, ...]:
     return (
         Line(
             say(
-                "one request takes {blocks} a GPU: {size}, of which it never writes {share}",
+                "one request takes {blocks} a GPU: {size}, of which it never writes {share}"
+                if answer.mix is None
+                else "the longest takes {blocks} a GPU: {size}, of which it never writes {share}",
                 blocks=count(one.blocks, "block"),
                 size=decimal(one.nbytes),
                 share=share,

@@ -1,0 +1,168 @@
+"""A mix of context lengths in every command: bytes and counts against the binomial distribution and simulation."""
+
+import json
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from math import comb
+from typing import Any
+
+import pytest
+
+import glm_kvplan as kv
+from glm_kvplan.cli import main
+from glm_kvplan.contexts import Contexts, parse_contexts
+from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
+from glm_kvplan.engines.vllm.workload_cost import workload_cost
+from glm_kvplan.workload import Demand
+
+TWO = "0.8:8k,0.2:128k"
+THREE = "60%:8k,30%:32k,10%:128k"
+VLLM = ("--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "4")
+DRAWN = 20_000
+DEVIATIONS = 3.5 * (0.99 * 0.01 / DRAWN) ** 0.5  # of the share of draws that stay within a 0.99 quantile
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as left:
+        main(list(words))
+    found = capsys.readouterr()
+    return int(left.value.code or 0), found.out, found.err
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    code, out, err = run(capsys, words[0], "--json", *words[1:])
+    assert code in (0, 1), err
+    return json.loads(out)
+
+
+def long_ones(requests: int, share: Fraction = Fraction(1, 5), confidence: Fraction = Fraction(99, 100)) -> int:
+    """The least number that so many draws have no more long ones than, with this confidence."""
+    reached, long = Fraction(0), -1
+    while reached < confidence:
+        long += 1
+        reached += comb(requests, long) * share**long * (1 - share) ** (requests - long)
+    return long
+
+
+def within(mix: Contexts, requests: int, size: Callable[[int], int], limit: int) -> float:
+    """The share of random moments in which so many requests take no more than `limit` together."""
+    drawn, sizes = random.Random(3), [size(length) for length in mix.lengths]
+    sums = (sum(drawn.choices(sizes, mix.weights, k=requests)) for _ in range(DRAWN))
+    return sum(total <= limit for total in sums) / DRAWN
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("flags", "busiest"), [({}, 100), ({"dp_size": 8, "enable_dp_attention": True}, 13)])
+def test_estimate_holds_two_lengths_as_the_binomial_says(flags: dict[str, Any], busiest: int) -> None:
+    plan = kv.plan({"tp_size": 8, **flags}, gpu="h200")
+    found = estimate(plan, Demand(parse_contexts(TWO), 100))
+    long = long_ones(busiest)
+    tokens = long * 131_072 + (busiest - long) * 8_192
+    assert found.need == (tokens, busiest * 5, busiest)
+    rows = next(ledger for ledger in found.largest.ledgers if ledger.account.name == "latent_kv")
+    assert rows.total == tokens * 11_264  # the article's bytes of a token
+    mean = estimate(plan, Demand(parse_contexts(TWO).as_mean, 100))
+    long = -(-busiest // 5)
+    assert mean.need.tokens == long * 131_072 + (busiest - long) * 8_192
+
+
+@pytest.mark.parametrize("flags", [{"tp_size": 8}, {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True}])
+def test_estimate_of_sglang_holds_by_simulation(flags: dict[str, Any]) -> None:
+    mix, plan = parse_contexts("60%:8000,30%:33000,10%:131000"), kv.plan(flags, gpu="h200")
+    requests = -(-64 // plan.deployment.attn_dp_size)
+    need = estimate(plan, Demand(mix, 64)).need
+
+    def pages(length: int) -> int:
+        return -(-length // 64) * 64
+
+    assert within(mix, requests, pages, need.tokens) >= 0.99 - DEVIATIONS
+    assert within(mix, requests, pages, need.tokens - 8_000) <= 0.99 + DEVIATIONS
+
+
+@pytest.mark.parametrize("flags", [{"tensor_parallel_size": 4}, {"tensor_parallel_size": 4, "data_parallel_size": 2}])
+def test_estimate_of_vllm_holds_by_simulation(flags: dict[str, Any]) -> None:
+    mix, plan = parse_contexts("60%:8000,30%:33000,10%:131000"), kv.plan(flags, gpu="h200", engine="vllm")
+    requests = 64 // plan.deployment.data_parallel_size
+    cost = workload_cost(plan.blocks, Demand(mix, 64))
+    assert cost.requests == requests
+    usable = cost.blocks - 1
+    assert within(mix, requests, plan.blocks.needed, usable) >= 0.99 - DEVIATIONS
+    assert within(mix, requests, plan.blocks.needed, usable - plan.blocks.token_blocks(8_000)) <= 0.99 + DEVIATIONS
+    named = sum(ledger.total for ledger in cost.ledgers) + sum(rest.nbytes for rest in cost.rests)
+    assert named == cost.nbytes and all(rest.nbytes > 0 for rest in cost.rests)
+
+
+@pytest.mark.parametrize("confidence", ["0.9", "0.99", "mean"])
+def test_what_estimate_needs_is_what_solve_serves(confidence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pools of just so many tokens, or blocks, serve just so many requests; a page or a block less one fewer."""
+    how = ("--confidence", confidence)
+    asked = ("--context", THREE, "--concurrency", "40", *how)
+    card = ("--gpu", "h200", "--tp-size", "8", "--max-running-requests", "64", "--max-mamba-cache-size", "320")
+    found = document(capsys, "estimate", *card, *asked)
+    for less, served in ((0, 40), (64, 39)):
+        cap = str(found["needed_sizes"]["tokens"] - less)
+        answer = document(capsys, "solve", *card, "--mix", THREE, *how, "--max-total-tokens", cap)
+        assert answer["served"]["requests"] == served
+    blocks = document(capsys, "estimate", "--gpu", "h200", *asked, *VLLM)["blocks"]["total"]
+    for less, served in ((0, 40), (1, 39)):
+        cap = ("--num-gpu-blocks-override", str(blocks - less))
+        answer = document(
+            capsys, "solve", "--gpu", "h200", "--mix", THREE, *how, *VLLM, *cap, "--max-model-len", "131072"
+        )
+        (mixed,) = (each for each in answer["served"] if each["mixed"])
+        assert mixed["requests"] == served
+
+
+@pytest.mark.parametrize("engine", [("--tp-size", "4"), VLLM])
+def test_the_mean_stands_beside(engine: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--gpu", "h200", "--context", TWO, "--concurrency", "50")
+    _, out, _ = run(capsys, "estimate", *asked, *engine)
+    said = " ".join(out.split())
+    assert "50 x (80% 8,192, 20% 131,072);" in said
+    assert "99% of the time, each request's length drawn by chance;" in said and "by the mean" in said
+    mix = document(capsys, "estimate", *asked, *engine)["mix"]
+    assert (mix["contexts"], mix["confidence"]) == ("80% 8,192, 20% 131,072", 0.99)
+    assert mix["mean_context"] == (4 * 8_192 + 131_072) / 5
+    mean = document(capsys, "estimate", *asked, "--confidence", "mean", *engine)
+    _, out, _ = run(capsys, "estimate", *asked, "--confidence", "mean", *engine)
+    assert "by the mean: lengths that come by chance need more half of the time" in " ".join(out.split())
+    if engine is VLLM:
+        assert (mean["blocks"]["total"], mean["bytes"]) == (mix["mean_blocks"], mix["mean_bytes"])
+    else:
+        assert mean["needed_sizes"]["tokens"] == 10 * 131_072 + 40 * 8_192 == mix["mean_needed_sizes"]["tokens"]
+        assert mean["stages"][0]["allocated_bytes"] == mix["mean_allocated_bytes"]
+    one = document(capsys, "estimate", "--gpu", "h200", "--context", "1:8k", "--concurrency", "50", *engine)
+    assert one["mix"] is None and one["workload"] == {"context": 8192, "concurrency": 50}
+
+
+# -- lengths that the server refuses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("engine", "limit"),
+    [
+        (("--tp-size", "8", "--context-length", "65536"), "context length"),
+        (("--", "vllm", "serve", "x/GLM-5.3-Flash", "-tp", "8", "--max-model-len", "65536"), "--max-model-len"),
+    ],
+)
+def test_what_counts_requests_says_none_and_what_lays_them_out_refuses(
+    engine: tuple[str, ...], limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A launch may well refuse what comes: that is an answer of those who count, and no input of those who build."""
+    card = ("--gpu", "h200")
+    served = document(capsys, "solve", *card, "--mix", TWO, *engine)["served"]
+    mixed = served if isinstance(served, dict) else next(each for each in served if each["mixed"])
+    assert (mixed["requests"], mixed["limit"]) == (0, limit)
+    assert run(capsys, "solve", *card, "--mix", TWO, *engine)[0] == 0
+    (row,) = document(capsys, "sweep", *card, "--context", TWO, "--over", "gpu=h200", *engine)["rows"]
+    assert (row["served"], row["served_bound_by"]) == (0, limit)
+    advised = document(capsys, "advise", *card, "--context", TWO, *engine)
+    assert advised["holds"] and max(value for value in advised["flags"].values() if value is not None) >= 131_072
+    for command in ("estimate", "pools"):
+        code, _, err = run(capsys, command, *card, "--context", "128k", *engine)
+        assert code == 2 and "more than the server accepts (65536" in err
+    assert run(capsys, "estimate", *card, "--context", TWO, *engine)[0] == 2
