@@ -176,6 +176,7 @@ _COUNT_FACTOR = {
     **{"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12},
     **{"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40},
 }
+_NUMBER = (int, float)
 _ACCEPTED = {
     "int": "a whole number",
     "count": "a whole number, or one with k, M, G (times 1000) or Ki, Mi, Gi (times 1024) such as 128Ki",
@@ -252,7 +253,7 @@ def check_value(flag: Flag, value: object) -> None:
         if not flag.least <= value <= flag.most:
             raise _wrong(flag, value, f"a whole number from {flag.least} to {flag.most}")
     elif kind == "float":
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, _NUMBER):
             raise _wrong(flag, value, "a number")
         if not flag.least < value <= flag.most:
             raise _wrong(flag, value, f"a number above {flag.least:g} and at most {flag.most:g}")

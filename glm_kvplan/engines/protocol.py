@@ -204,8 +204,8 @@ class Engine(Protocol):
     def saved_plan(self, found: Any, source: str) -> Mapping[str, object]:
         """A deployment file with the memory that such a start measured; `source` is where it was read."""
 
-    def resolve(self, given: "Given") -> Any:
-        """The plan that `given` becomes. Raises InputError, RefusedError."""
+    def resolve(self, given: "Given", flags: Mapping[str, object]) -> Any:
+        """The plan that `given` becomes with these flags in place of its own. Raises InputError, RefusedError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,17 +233,21 @@ class Given:
 
         The one way from flags to a plan: prices, remedies, layouts and sweeps take it, too.
         """
-        return self.profile.engine.resolve(self.with_changes(changes) if changes else self)
+        return self.profile.engine.resolve(self, self.flags_with(changes))
+
+    def flags_with(self, changes: Mapping[str, object]) -> Mapping[str, object]:
+        """Its flags with some changed; None takes one back."""
+        flags = {**self.flags, **changes}
+        return {name: value for name, value in flags.items() if value is not None} if None in flags.values() else flags
 
     def with_changes(self, changes: Mapping[str, object]) -> "Given":
         """The same with some flags changed; None takes one back."""
-        flags = {name: value for name, value in {**self.flags, **changes}.items() if value is not None}
         return Given(
             self.model,
             self.profile,
             self.gpu,
             self.gpu_assumed,
-            flags,
+            self.flags_with(changes),
             self.environment,
             self.served,
             self.notes,

@@ -4,6 +4,7 @@ An engine's `answers/sweep_point.py` is a `Sweeping`: its columns, COMMON first,
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -76,7 +77,12 @@ class Sweeping(Protocol):
 
 
 def sweeping(engine: "Engine") -> Sweeping:
-    found: Any = import_module(f"glm_kvplan.engines.{engine.name}.answers.sweep_point")
+    return _sweeping(engine.name)
+
+
+@cache
+def _sweeping(name: str) -> Sweeping:
+    found: Any = import_module(f"glm_kvplan.engines.{name}.answers.sweep_point")
     made: Sweeping = found
     return made
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.kept import kept
 
 GPUS = Path(__file__).parent / "gpus.toml"
 LARGEST_MIB = 1 << 24  # 16 TiB
@@ -17,7 +18,7 @@ _MAKERS = re.compile(r"nvidia|amd|instinct|tesla|[^a-z0-9]")
 _QUERY = ("--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gpu:
     """One card. `memory_mib` is the total the driver reports (nvidia-smi), or torch's where the driver gives none."""
 
@@ -29,12 +30,12 @@ class Gpu:
     source: str
     gpus_per_host: int = 8  # of the usual host; asked about where layouts are sought
 
-    @property
+    @kept
     def blackwell(self) -> bool:
         """Compute capability 10 or above, 12 included: one generation to the engine's defaults."""
         return self.vendor == "cuda" and self.capability[0] >= 10
 
-    @property
+    @kept
     def sm100(self) -> bool:
         """Compute capability 10 alone, the Blackwell of data centres: kernels are built for it that 12 has not."""
         return self.vendor == "cuda" and self.capability[0] == 10

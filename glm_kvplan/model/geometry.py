@@ -3,6 +3,8 @@
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from glm_kvplan.kept import kept
+
 SUPPORTED_ARCHITECTURE = "Glm5NextForConditionalGeneration"
 # Elements under one FP32 scale, in latent rows and in index keys (mem_cache/memory_pool.py:5352 at 0.5.23).
 QUANT_BLOCK = 128
@@ -19,7 +21,7 @@ class VisionGeometry:
     num_hidden_layers: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Geometry:
     """One checkpoint of the family. Layer ids are 0-based, as in config.json, and ascend; widths are in elements."""
 
@@ -46,12 +48,12 @@ class Geometry:
         """Of what tells checkpoints apart: much is kept by geometry, and layer ids take long to hash."""
         return hash((self.num_hidden_layers, self.kv_lora_rank, self.linear_num_heads, self.index_kpool))
 
-    @property
+    @kept
     def latent_width(self) -> int:
         """Elements of one MLA latent row: the compressed K/V and the RoPE part (0 wide in this model)."""
         return self.kv_lora_rank + self.qk_rope_head_dim
 
-    @property
+    @kept
     def conv_state_shape(self) -> tuple[int, int]:
         """(rows, channels) of one layer's convolution window, unsharded: q, k and v side by side.
 
@@ -59,7 +61,7 @@ class Geometry:
         """
         return (self.short_conv_kernel_size - 1, 3 * self.linear_num_heads * self.linear_head_dim)
 
-    @property
+    @kept
     def temporal_state_shape(self) -> tuple[int, int, int]:
         """(heads, head_dim, head_dim) of one layer's recurrent state, unsharded. Same source."""
         return (self.linear_num_heads, self.linear_head_dim, self.linear_head_dim)

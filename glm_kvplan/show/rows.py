@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import IO, Any, NamedTuple
 
@@ -36,11 +37,16 @@ def _spelled(fields: Sequence[Field], rows: Rows) -> Iterator[Sequence[Any]]:
         words = list(row)
         for at in texts:
             if words[at]:
-                words[at] = cell(visible(words[at]))
+                words[at] = _cell(words[at])
         for at in flags:
             if words[at] is not None:
                 words[at] = str(words[at]).lower()
         yield words
+
+
+@lru_cache(maxsize=256)  # most words come again in every row
+def _cell(text: str) -> str:
+    return cell(visible(text))
 
 
 def write_jsonl(fields: Sequence[Field], rows: Rows, stream: IO[str]) -> None:

@@ -136,7 +136,7 @@ class Deployment(Arguments):
         """The draft is the checkpoint's own MTP layer, with pools of the target's layout (NEXTN resolves to EAGLE)."""
         return self.speculative and self.speculative_draft_model_path is None and not self.block_draft
 
-    @kept
+    @property
     def block_draft(self) -> bool:
         """The draft is a model of its own that drafts a block at once, priced by its own heads."""
         return self.speculative_algorithm in ("DFLASH", "DSPARK")

@@ -94,8 +94,8 @@ class _Sglang:
 
         return plan_document(found, source)
 
-    def resolve(self, given: Given) -> Plan:
-        return resolved(given)
+    def resolve(self, given: Given, flags: Mapping[str, object]) -> Plan:
+        return resolved(given, flags)
 
 
 ENGINE = _Sglang()

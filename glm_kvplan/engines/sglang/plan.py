@@ -104,34 +104,34 @@ class Plan(Given):
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""
-        return resolved(self.with_changes(changes))
+        return resolved(self, self.flags_with(changes))
 
 
-def resolved(given: Given) -> Plan:
+def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
     """Fill in every default. Raises InputError for flags that cannot be meant, RefusedError for a refused start."""
     deployment = resolve(
-        {**given.checked, **given.flags} if given.checked else given.flags,
+        {**given.checked, **flags} if given.checked else flags,
         geometry=given.model.geometry,
         profile=given.profile,
         gpu=given.gpu,
         environment=given.environment,
         quantization=_method(given.model, given.served),
         packed_fp4=_packed_fp4(given.model, given.served),
-        draft=_draft(given),
+        draft=_draft(flags),
     )
     return Plan(
         given.model,
         given.profile,
         given.gpu,
         given.gpu_assumed,
-        given.flags,
+        flags,
         given.environment,
         given.served,
         given.notes,
         given.checked,
         given.container,
         deployment=deployment,
-        weight_format=_stored(given.model, given.served, given.flags.get("quantization")),
+        weight_format=_stored(given.model, given.served, flags.get("quantization")),
     )
 
 
@@ -160,12 +160,12 @@ def _stored(model: Model, served: str | None, quantization: object) -> WeightFor
     return weight_format({"quantization": quantization}, _config(model, served), served or model.name)
 
 
-def _draft(given: Given) -> DraftModel | str | None:
+def _draft(flags: Mapping[str, object]) -> DraftModel | str | None:
     """The config of the draft model, or why there is none to read; None where no draft model is named.
 
     One that the user points at must be there; one that the launch names may lie on the server alone.
     """
-    path, named = given.flags.get("speculative_draft_model_path"), given.flags.get("draft_config")
-    if given.flags.get("speculative_algorithm") is None or path is None:
+    path, named = flags.get("speculative_draft_model_path"), flags.get("draft_config")
+    if flags.get("speculative_algorithm") is None or path is None:
         return None
     return load_draft(str(named)) if named is not None else find_draft(str(path))

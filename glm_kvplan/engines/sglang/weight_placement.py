@@ -49,7 +49,7 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
         split_cutlass=sm100 and tp > deployment.ep_size and fp4 == "flashinfer_cutlass",
         widened_mxfp4=gpu is not None and gpu.vendor == "rocm",
         modelopt_draft=True,  # models/deepseek_nextn.py:71-75, :294-299 at 0.5.23
-        notes=tuple(_notes(deployment)),
+        notes=tuple(_notes(deployment, own)) if deployment.speculative and not deployment.eagle else (),
     )
 
 
@@ -65,15 +65,15 @@ def _fp4_runner(runner: str, gpu: Gpu | None) -> str:
     return "flashinfer_trtllm" if gpu.sm100 else "flashinfer_cutlass" if gpu.blackwell else "marlin"
 
 
-def _notes(deployment: Deployment) -> list[str]:
+def _notes(deployment: Deployment, own: DraftBytes | None) -> list[str]:
+    """What is to be said of the weights of a draft model of its own."""
     notes = []
-    own = _own_draft(deployment)
     if own is not None and own.error:
         notes.append(
             f"the draft model is quantized: its weights are taken as {own.weights / GIB:.2f} GiB, half-way between all "
             f"of its projections packed and none (+-{own.error / GIB:.2f}); --draft-weights-gib settles it"
         )
-    if deployment.speculative and not deployment.eagle and own is None:
+    if own is None:
         name = deployment.speculative_algorithm
         notes.append(
             f"the {name} draft's weights are not counted: every size is an upper bound; give --draft-weights-gib"

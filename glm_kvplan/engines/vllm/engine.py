@@ -88,8 +88,8 @@ class _Vllm:
 
         return plan_document(found, source)
 
-    def resolve(self, given: Given) -> Plan:
-        return resolved(given)
+    def resolve(self, given: Given, flags: Mapping[str, object]) -> Plan:
+        return resolved(given, flags)
 
 
 ENGINE = _Vllm()

@@ -1,5 +1,6 @@
 """A deployment of vLLM, resolved: what its blocks, its memory and every answer ask about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from glm_kvplan.engines.expectations import Expectations, Held
@@ -105,13 +106,13 @@ class Plan(Given):
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""
-        return resolved(self.with_changes(changes))
+        return resolved(self, self.flags_with(changes))
 
 
-def resolved(given: Given) -> Plan:
+def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
     """Fill in every default. Raises InputError for flags that cannot be meant, RefusedError for a refused start."""
     deployment = resolve(
-        given.flags,
+        flags,
         geometry=given.model.geometry,
         profile=given.profile,
         gpu=given.gpu,
@@ -124,7 +125,7 @@ def resolved(given: Given) -> Plan:
         given.profile,
         given.gpu,
         given.gpu_assumed,
-        given.flags,
+        flags,
         given.environment,
         given.served,
         given.notes,
@@ -132,5 +133,5 @@ def resolved(given: Given) -> Plan:
         given.container,
         deployment=deployment,
         blocks=blocks_of(Rank(given.model.geometry, deployment, given.profile)),
-        weight_format=weight_format(given.flags, config, given.served or given.model.name),
+        weight_format=weight_format(flags, config, given.served or given.model.name),
     )

@@ -68,19 +68,21 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
 # -- tensors -----------------------------------------------------------------------------------------------------------
 
 
-def tensors(rank: Rank, sizes: PoolSizes) -> Iterator[TensorSpec]:
+def tensors(rank: Rank, sizes: PoolSizes) -> list[TensorSpec]:
     geometry, deployment = rank.geometry, rank.deployment
     if geometry.index_kpool <= 1 or not geometry.index_kpool_compress:
-        return
+        return []
     # One row more than the request table has: the indexer's sentinel for an invalid request.
     width = geometry.index_kpool + pool_units.draft_tokens(deployment)
     shape = (pool_units.request_rows(deployment, sizes) + 1, width, geometry.index_head_dim)
     layers, drafts = rank.index_layers, pool_units.draft_layers(rank)
-    for name in _BUFFERS:
-        yield TensorSpec(name, NAME, layers, "bfloat16", shape, "device", False, _SOURCE, NAME)
-    if drafts:
-        for name in _BUFFERS:
-            yield TensorSpec("draft." + name, DRAFT, drafts, "bfloat16", shape, "device", False, _SOURCE, NAME)
+    owners = ((NAME, "", layers), (DRAFT, "draft.", drafts))
+    return [
+        TensorSpec(prefix + name, pool, count, "bfloat16", shape, "device", False, _SOURCE, NAME)
+        for pool, prefix, count in owners
+        if count
+        for name in _BUFFERS
+    ]
 
 
 def locations(rank: Rank) -> Iterator[Location]:

@@ -27,14 +27,17 @@ def _own_layers(rank: Rank) -> int:
 
 
 def tensors(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
-    layers, drafts = rank.full_layers, pool_units.draft_layers(rank)
-    own = (_own_layers(rank),)
-    return (
-        TensorSpec("data_ptrs", "latent_kv", 1, "uint64", (layers,), "device", False, BUFFER_SOURCE, NAME),
-        TensorSpec("draft.data_ptrs", DRAFT, 1, "uint64", (drafts,), "device", False, BUFFER_SOURCE, NAME),
-        TensorSpec(
-            "draft.kv_data_ptrs", DRAFT, draft_model.POINTERS, "uint64", own, "device", False, BUFFER_SOURCE, NAME
-        ),
+    owners = (
+        ("data_ptrs", "latent_kv", 1, rank.full_layers),
+        ("draft.data_ptrs", DRAFT, 1, pool_units.draft_layers(rank)),
+        ("draft.kv_data_ptrs", DRAFT, draft_model.POINTERS, _own_layers(rank)),
+    )
+    return tuple(
+        [
+            TensorSpec(name, pool, tables, "uint64", (layers,), "device", False, BUFFER_SOURCE, NAME)
+            for name, pool, tables, layers in owners
+            if layers
+        ]
     )
 
 

@@ -208,10 +208,13 @@ def read_arguments(flags: Mapping[str, object]) -> Arguments:
 
     Raises InputError for a name that is no flag of the memory model, a value of the wrong type or out of range.
     """
-    given = {name: value for name, value in flags.items() if value is not None}
-    for name, value in given.items():
+    given = {}
+    for name, value in flags.items():
+        if value is None:
+            continue
         flag = _ACCEPTED.get(name)
         if flag is None:
             raise InputError(f"{name!r} is not a launch flag that touches memory; see `kvplan resolve --help`")
         check_value(flag, value)
+        given[name] = value
     return Arguments(given)

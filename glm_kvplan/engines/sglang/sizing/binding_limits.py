@@ -1,5 +1,6 @@
 """Which limit binds, what the next one would be, and at what rate the pools trade."""
 
+from operator import itemgetter
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.sizing.solver import (
@@ -9,6 +10,8 @@ from glm_kvplan.engines.sglang.sizing.solver import (
     default_requests,
     fitting_requests,
 )
+
+_value = itemgetter(1)
 
 
 class Limit(NamedTuple):
@@ -53,16 +56,12 @@ def binding(solution: Solution) -> tuple[str, str]:
     return min(tokens, key=_value)[0], min(requests, key=_value)[0]
 
 
-def _value(bound: tuple[str, int]) -> int:
-    return bound[1]
-
-
 def _token_bounds(solution: Solution) -> list[tuple[str, int]]:
     costs, page = solution.costs, solution.costs.page_size
     found = [("memory", solution.token_capacity)]
     if costs.max_total_tokens is not None:
         found.append(("max_total_tokens", costs.max_total_tokens // page * page))
-    if solution.tokens < min(value for _, value in found):
+    if solution.tokens < min([value for _, value in found]):
         found.append(("pipeline stages", solution.tokens))
     return found
 

@@ -1,5 +1,6 @@
 """What a server is to serve at once, and how much of it given pools serve."""
 
+from operator import itemgetter
 from typing import NamedTuple
 
 from glm_kvplan.bisection import largest_near
@@ -38,20 +39,21 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     workers = deployment.attn_dp_size * deployment.replicas
     wanted = -(-demand.concurrency // workers)
     page, reserve = deployment.page_size, deployment.decode_reserve
-    bounds = {
-        "concurrency": wanted,
-        "running requests": sizes.running_requests,
-        "state slots": sizes.state_slots // slots_of_request(demand, deployment),
-    }
-    limit = min(bounds, key=bounds.__getitem__)
-    most = max(0, bounds[limit])
-    fits = 0 if sizes.tokens <= demand.contexts.longest else most
-    if fits and len(demand.contexts.lengths) == 1:
-        fits = min(most, sizes.tokens // demand.contexts.tokens(1, page, reserve))
-    elif fits and demand.contexts.tokens(most, page, reserve) > sizes.tokens:
-        likely = demand.contexts.likely_requests(sizes.tokens)
+    bounds = (
+        ("concurrency", wanted),
+        ("running requests", sizes.running_requests),
+        ("state slots", sizes.state_slots // slots_of_request(demand, deployment)),
+    )
+    limit, most = min(bounds, key=itemgetter(1))
+    most = max(0, most)
+    contexts = demand.contexts
+    fits = 0 if sizes.tokens <= contexts.longest else most
+    if fits and len(contexts.lengths) == 1:
+        fits = min(most, sizes.tokens // contexts.tokens(1, page, reserve))
+    elif fits and contexts.tokens(most, page, reserve) > sizes.tokens:
+        likely = contexts.likely_requests(sizes.tokens)
         fits = largest_near(
-            likely, lambda requests: demand.contexts.tokens(requests, page, reserve) <= sizes.tokens, 0, most - 1
+            likely, lambda requests: contexts.tokens(requests, page, reserve) <= sizes.tokens, 0, most - 1
         )
     if fits < most:
         limit = "tokens"

@@ -57,7 +57,7 @@ class Server:
         plan = self.plan
         return placement(plan.geometry, plan.deployment, plan.gpu)
 
-    @kept
+    @property
     def memory_moved(self) -> bool:
         """Memory was read, and not on these weights: it is estimated here."""
         return self.given.of_weights and self.read_on not in (None, self.placement)
@@ -160,17 +160,17 @@ class Server:
     @kept
     def taken(self) -> tuple[int, ...]:
         """Bytes of each stage's pools on the device, charged or not, and of HiCache's buffers there."""
-        staging = [plan.staging_bytes for plan in self.host_plans] or [0] * len(self.ranks)
-        return tuple(
-            [allocated_bytes(rank, self.sizes) + staged for rank, staged in zip(self.ranks, staging, strict=True)]
-        )
+        pools = tuple([allocated_bytes(rank, self.sizes) for rank in self.ranks])
+        if not self.host_plans:
+            return pools
+        return tuple(pool + plan.staging_bytes for pool, plan in zip(pools, self.host_plans, strict=True))
 
     @kept
     def stage(self) -> int:
         """The pipeline stage with the least memory left."""
         return 0 if len(self.ranks) == 1 else self.taken.index(max(self.taken))
 
-    @kept
+    @property
     def unallocated(self) -> int:
         """Bytes the driver calls free there once the pools exist; negative where they do not fit."""
         return int(self.budget.available_gib * GIB) - self.taken[self.stage]

@@ -59,12 +59,12 @@ class Transients(NamedTuple):
     @property
     def unsure_bytes(self) -> int:
         """How far the sum may be off because of its estimated parts."""
-        return int(sum(item.nbytes for item in self.items if item.certainty == "estimated") * UNSURE)
+        return int(sum([item.nbytes for item in self.items if item.certainty == "estimated"]) * UNSURE)
 
 
 def index_rows(contexts: Sequence[int], index_kpool: int) -> int:
     """Index rows that a prefill batch with these contexts (tokens, cached prefix included) is scored against."""
-    return sum(-(-(tokens // index_kpool) // INDEX_PAGE_ROWS) for tokens in contexts) * INDEX_PAGE_ROWS
+    return sum([-(-(tokens // index_kpool) // INDEX_PAGE_ROWS) for tokens in contexts]) * INDEX_PAGE_ROWS
 
 
 def logits_bytes(query_rows: int, rows: int) -> int:

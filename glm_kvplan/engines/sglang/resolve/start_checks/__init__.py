@@ -3,18 +3,25 @@
 from functools import lru_cache
 from operator import itemgetter, ne
 
-from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
+from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
 from glm_kvplan.engines.sglang.resolve.start_checks import adapters, experts, kernels, scheduling, serving
-from glm_kvplan.engines.sglang.resolve.start_checks.start_check import ENVIRONMENT, Check, Launch, asked_only, refuse
+from glm_kvplan.engines.sglang.resolve.start_checks.start_check import (
+    ENVIRONMENT,
+    USUAL,
+    Check,
+    Launch,
+    asked_only,
+    refuse,
+)
 
 CHECKS: tuple[Check, ...] = (*scheduling.CHECKS, *kernels.CHECKS, *experts.CHECKS, *adapters.CHECKS, *serving.CHECKS)
-# Most checks cannot refuse while what they ask first is as the engine has it: a launch skips those.
+# Most checks cannot refuse while what they ask first is as usual: a launch skips those.
 _ASKED = tuple(asked_only(check) for check in CHECKS)
 _ASKED_BY_ANY: frozenset[str] = frozenset().union(*_ASKED)
-_DECIDED = tuple(sorted(_ASKED_BY_ANY & DEFAULTS.keys()))
+_DECIDED = tuple(sorted(_ASKED_BY_ANY & USUAL.keys()))
 _decided = itemgetter(*_DECIDED)
-_BY_DEFAULT = _decided(DEFAULTS)
-_GIVEN = _ASKED_BY_ANY.difference(DEFAULTS)
+_USUALLY = _decided(USUAL)
+_GIVEN = _ASKED_BY_ANY.difference(USUAL)
 
 
 def start_checks(a: Arguments, site: Site) -> None:
@@ -24,7 +31,7 @@ def start_checks(a: Arguments, site: Site) -> None:
 
 def due(a: Arguments, site: Site) -> tuple[Check, ...]:
     """The checks that may refuse this launch, in their order."""
-    return _due(tuple(map(ne, _decided(a.__dict__), _BY_DEFAULT)), _GIVEN.intersection(a.given), bool(site.environment))
+    return _due(tuple(map(ne, _decided(a.__dict__), _USUALLY)), _GIVEN.intersection(a.given), bool(site.environment))
 
 
 @lru_cache(maxsize=256)

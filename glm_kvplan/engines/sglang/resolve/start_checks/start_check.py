@@ -9,6 +9,8 @@ from glm_kvplan.engines.sglang.start_flags import START_FLAG
 from glm_kvplan.errors import RefusedError
 
 ENVIRONMENT = "environment"  # beside the names of flags
+# What the rules leave of a launch that gives no flag, as far as checks ask: any values would do, these spare most work.
+USUAL = {**DEFAULTS, "attention_backend": "dsa", "mamba_radix_cache_strategy": "extra_buffer"}
 
 
 class Launch:
@@ -96,8 +98,8 @@ class _NoFlag(Exception):
 
 
 class _NothingTurned:
-    """A launch whose flags are all as the engine has them while no rule has run, in an environment that is empty.
-    Nothing else is known of it, nor of its site, which it is itself.
+    """A launch whose flags are all USUAL, in an environment that is empty. Nothing else is known of it, nor of its
+    site, which it is itself.
     """
 
     def __init__(self) -> None:
@@ -113,8 +115,11 @@ class _NothingTurned:
         return {}
 
     def __getattr__(self, name: str) -> Any:
-        if name in DEFAULTS:
-            value = DEFAULTS[name]
+        derived = vars(Launch).get(name)
+        if isinstance(derived, property) and derived.fget is not None:
+            return derived.fget(self)
+        if name in USUAL:
+            value = USUAL[name]
         elif name in START_FLAG:
             value = START_FLAG[name].default
         else:
