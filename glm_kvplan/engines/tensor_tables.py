@@ -151,6 +151,6 @@ def measure_table(answer: Validated) -> Table:
 def device_said(answer: Validated) -> Said:
     template = "{name} ({description})"
     if answer.free_bytes is not None:
-        template += ", {free} free before"
+        template += ", {left} free before"
     device = answer.device
-    return say(template, name=device.name, description=device.description, free=decimal(answer.free_bytes or 0))
+    return say(template, name=device.name, description=device.description, left=decimal(answer.free_bytes or 0))

@@ -81,8 +81,8 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
     )
     yield Line(
         say(
-            "{free} stay free; serving takes ~{needed} of it, estimated to {unsure}",
-            free=at_most(gib(headroom.free_bytes), answer.memory),
+            "{left} stay free; serving takes ~{needed} of it, estimated to {unsure}",
+            left=at_most(gib(headroom.free_bytes), answer.memory),
             needed=gib(headroom.needed_bytes),
             unsure=gib(headroom.unsure_bytes),
         ),

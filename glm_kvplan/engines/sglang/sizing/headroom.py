@@ -55,12 +55,12 @@ def headroom(memory: MemoryMap, needs: Transients, upper_bound: bool = False) ->
     usable, needed, unsure = memory.usable, needs.nbytes, needs.unsure_bytes
     verdict, decided_by = judge(usable, needs)
     about = "~" * (memory.segments[-1].certainty == "estimated")
-    have, template = f"{about}{usable / GIB:.1f}", "{free} GiB stay free"
+    have, template = f"{about}{usable / GIB:.1f}", "{left} GiB stay free"
     if memory.usable > memory.unallocated:
-        template = "{free} GiB stay free (the draft's embedding and head among them)"
+        template = "{left} GiB stay free (the draft's embedding and head among them)"
     message = say(
         _SAID[decided_by],
-        have=say(template, free=say("at most {value}", value=have) if upper_bound else have),
+        have=say(template, left=say("at most {value}", value=have) if upper_bound else have),
         prompt=whole(needs.prompt_tokens),
         needed=f"{needed / GIB:.1f}",
         items=tuple(
