@@ -22,6 +22,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.show.page import Line, Page
 from glm_kvplan.show.page_file import CHART_FORMATS, FORMATS, page_bytes
+from glm_kvplan.show.said import ENGLISH
 from glm_kvplan.show.text import print_page
 from glm_kvplan.show.whole_file import destination
 
@@ -96,6 +97,8 @@ def _command(ctx: typer.Context, plan: Plan) -> str:
         found = [flag_word(known, name, value) for name, value in plan.given.flags.items()]
         found += [f"--env {shlex.quote(f'{name}={value}')}" for name, value in plan.given.environment.items()]
         lines += [word for word in found if word and word not in lines]
+    if (language := spoken().language) != ENGLISH.language:
+        lines.append(f"--lang {language}")
     return " \\\n  ".join(lines)
 
 

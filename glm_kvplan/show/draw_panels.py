@@ -49,7 +49,7 @@ def _stacked(chart: PanelChart, words: Words, shape: Shape) -> "Figure":
     for number, (panel, height) in enumerate(zip(chart.panels, heights, strict=True)):
         top -= height
         plot = axes(made, left, top + 4, width, height - _HEAD)
-        _bars(plot, number, panel, words, width, *((0.3, 0.34) if shape.narrow else (0.62, 0.5)))
+        _bars(plot, number, panel, words, width, *((0.3, 0.18) if shape.narrow else (0.62, 0.5)))
         plot.set_title(words(panel.title), fontsize=TEXT, weight="bold", pad=8 if shape.narrow else 4, loc="left")
         for place, bar in enumerate(panel.bars):
             if shape.narrow:

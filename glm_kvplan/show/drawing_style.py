@@ -96,7 +96,7 @@ def require_charts() -> None:
     try:
         _import_matplotlib()
     except ImportError:
-        message = "charts need matplotlib: pip install matplotlib (--format md does without)"
+        message = "charts need matplotlib: pip install matplotlib, or '.[report]' in a clone (--format md does without)"
         raise InputError(message) from None
 
 

@@ -17,6 +17,7 @@ from glm_kvplan.show.said import ENGLISH, Text, Words, say
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _MARKS = {"good": "✓", "careful": "!", "bad": "✗"}
+_SENTENCE = 50  # letters
 _LANGUAGE = {"en": "en", "zh": "zh-Hans"}
 
 Drawn = Mapping[str, Sequence[Element]]  # the drawings of each chart by name, for wide and for narrow windows
@@ -34,6 +35,12 @@ def html(page: Page, words: Words = ENGLISH, drawn: Drawn | None = None) -> str:
     SubElement(head, "style").text = (files(__package__) / "page.css").read_text(encoding="utf-8")
     writer.body(SubElement(root, "body"), page)
     return "<!doctype html>\n" + tostring(root, encoding="unicode", method="html") + "\n"
+
+
+def _is_long(table: Table) -> bool:
+    """On a phone its rows are cards: it has many columns, or sentences in narrow ones."""
+    texts = (str(cell_of(cell).value) for row in table.rows for cell in row.cells)
+    return len(table.columns) > 4 or (len(table.columns) > 3 and any(len(text) > _SENTENCE for text in texts))
 
 
 class _Writer:
@@ -112,7 +119,7 @@ class _Writer:
             self.text(parent, "summary", table.folded)
         label = xml(self.words(table.title or table.folded or title))
         box = SubElement(parent, "div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": label})
-        made = SubElement(box, "table", {"class": "long"} if len(table.columns) > 4 else {})
+        made = SubElement(box, "table", {"class": "long"} if _is_long(table) else {})
         if table.head:
             row = SubElement(SubElement(made, "thead"), "tr")
             for column in table.columns:

@@ -16,12 +16,14 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
 from glm_kvplan.engines.sglang.answers.report_charts import PANELS
 from glm_kvplan.engines.sglang.answers.report_page import report_page
-from glm_kvplan.engines.sglang.answers.solve_page import unsure
+from glm_kvplan.engines.sglang.answers.solve_page import price_move, unsure
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
+from glm_kvplan.engines.vllm.answers.report_answer import answer_report as vllm_report
+from glm_kvplan.engines.vllm.answers.report_page import report_page as vllm_page
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show.chart import Stack
-from glm_kvplan.show.languages import load_words
+from glm_kvplan.show.chart import PanelChart, Stack
+from glm_kvplan.show.languages import LANGUAGES, load_words
 from glm_kvplan.show.page_file import page_bytes
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -206,8 +208,11 @@ def test_bars_are_as_long_as_their_numbers(browser: Any, page: Path, seen: Repor
             assert math.isclose(x - left, start * scale, abs_tol=0.05)
         start += int(part.value)
     bars = opened.ask(BARS, "prices")
+    (drawn,) = (each for each in report_page(seen).charts if each.name == "prices")
+    assert isinstance(drawn, PanelChart) and len(drawn.panels) == len(PANELS)
+    shown = {(str(bar.name), str(bar.note)) for bar in drawn.panels[0].bars}
     for number, panel in enumerate(PANELS):
-        prices = enumerate(answer.prices or ())
+        prices = enumerate(each for each in answer.prices or () if (each.knob, str(price_move(each))) in shown)
         values = {row: panel.value(price) for row, price in prices if price.failure is None}
         most = max(map(abs, values.values()))
         row = next(row for row, value in values.items() if abs(value) == most)
@@ -281,9 +286,20 @@ def test_readers_of_the_screen_hear_the_charts(browser: Any, page: Path) -> None
     assert all(len(name) > 60 for name in images)
 
 
-def test_nothing_is_cut_on_a_phone(browser: Any, page: Path) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_nothing_is_cut_on_a_phone(
+    browser: Any, seen: ReportAnswer, engine: str, language: str, tmp_path: Path
+) -> None:
     """With every table unfolded: no box hides a part of its content beside it, no text lies outside the window."""
-    opened = Opened(browser, page, PHONE)
+    made = report_page(seen)
+    if engine == "vllm":
+        wanted = Demand(parse_contexts("0.8:8k,0.2:128k"), 200)
+        other = plan({"tensor_parallel_size": 4}, gpu="h200", engine="vllm-0.33.0")
+        made = vllm_page(vllm_report(other, wanted, MemoryGiven(), command="kvplan report", day="2026-11-29"))
+    target = tmp_path / "plan.html"
+    target.write_bytes(page_bytes(made, load_words(language), "html")[0])
+    opened = Opened(browser, target, PHONE)
     script = """
     document.querySelectorAll('details').forEach(each => each.open = true);
     const cut = [...document.querySelectorAll('body *:not(svg *)')].filter(each => each.getClientRects().length)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.frontier_points import frontier_figure
+from glm_kvplan.engines.report_parts import idle_lines, moving_panels
 from glm_kvplan.engines.sglang.answers.host_page import host_section
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
@@ -123,13 +124,14 @@ def prices_section(answer: ReportAnswer) -> Section:
         )
         for row, price in enumerate(found)
     )
-    chart = PanelChart("prices", title, panels, say("Change by knob: {parts}.", parts=parts), aligned=True)
+    drawn, idle = moving_panels(panels)
+    chart = PanelChart("prices", title, drawn, say("Change by knob: {parts}.", parts=parts), aligned=True)
     text = say(
         "Each knob moved by one unit and solved again. Tokens, slots and requests are those of the whole deployment, "
         "free memory that of one rank after every pool."
     )
     numbers = price_table(found, estimated)._replace(folded=_NUMBERS)
-    return Section("prices", (Line(text), Figure(chart, numbers)), title)
+    return Section("prices", (Line(text), *idle_lines(idle), Figure(chart, numbers)), title)
 
 
 def split_section(answer: ReportAnswer) -> Section:

@@ -1,6 +1,7 @@
 """The sections of a report with a chart: one GPU's memory, context against requests, and what each knob buys."""
 
 from glm_kvplan.engines.frontier_points import frontier_figure
+from glm_kvplan.engines.report_parts import idle_lines, moving_panels
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.vllm.answers.solve_page import sections
 from glm_kvplan.engines.vllm.card_map import Segment
@@ -9,12 +10,13 @@ from glm_kvplan.show.cells import cell_text
 from glm_kvplan.show.chart import Bar, Panel, PanelChart, Stack
 from glm_kvplan.show.format import binary, whole
 from glm_kvplan.show.page import Cell, Column, Figure, Line, Row, Section, Table
-from glm_kvplan.show.said import ENGLISH, Text, say
+from glm_kvplan.show.said import ENGLISH, Said, Text, say
 from glm_kvplan.show.text_bars import bar_size
 
 _NUMBERS = say("The numbers")
 _OUTSIDE = "*"
-_SMALL = 250  # parts of the whole
+_SMALL = 40  # parts of the whole
+_LEFT_OVER = 1000
 _LOOKS = (
     ("loaded", say("before the blocks")),
     ("latent", say("latent rows")),
@@ -24,7 +26,7 @@ _LOOKS = (
     ("free", say("free")),
     ("alarm", say("over")),
 )
-_LIMITS = {"blocks": "latent", "--max-num-seqs": "cap", "--max-model-len": "alarm"}
+_LIMITS = {"blocks": "loaded", "--max-num-seqs": "cap", "--max-model-len": "alarm"}
 
 
 def map_section(answer: ReportAnswer) -> Section:
@@ -50,14 +52,18 @@ def _segment_row(segment: Segment) -> Row:
 
 
 def _stack(segments: tuple[Segment, ...], total: int) -> Stack:
-    """To scale; padding that would hardly be seen is one bar, before what is free."""
+    """To scale; padding that would hardly be seen is one bar, before what is free; less than a block is no bar."""
+    last = segments[-1]
+    if last.look == "free" and last.nbytes * _LEFT_OVER < total:
+        segments = (*segments[:-2], segments[-2]._replace(nbytes=segments[-2].nbytes + last.nbytes))
     small = [each for each in segments if each.look == "other" and each.nbytes * _SMALL < total]
     if len(small) < 2:
         small = []
     bars = [_bar(each) for each in segments if each not in small]
     if small:
         name = say("{count} small parts", count=len(small))
-        bars[-2:-2] = [Bar(name, sum(each.nbytes for each in small), "other")]
+        first = next((place for place, bar in enumerate(bars) if bar.look in ("free", "alarm")), len(bars))
+        bars[first:first] = [Bar(name, sum(each.nbytes for each in small), "other")]
     parts = tuple(say("{name} {size}", name=bar.name, size=bar_size(bar)) for bar in bars)
     return Stack(
         "map",
@@ -101,7 +107,6 @@ _PANELS = (
     (Column(say("requests"), "change"), "loaded", "requests"),
     (Column(say("longest context"), "change"), "latent", "longest_context"),
     (Column(say("fixed a request"), "binary_change"), "states", "fixed_bytes"),
-    (Column(say("GPUs"), "change"), "other", "gpus"),
 )
 
 
@@ -119,23 +124,30 @@ def prices_section(answer: ReportAnswer) -> Section | None:
         say(
             "{knob} {moved}: {values}",
             knob=price.knob,
-            moved=say("{before} → {after}", before=price.before, after=price.after),
+            moved=_moved(price),
             values=tuple(say("{name} {value}", name=panel.title, value=panel.bars[row].text) for panel in panels),
         )
         for row, price in enumerate(priced)
     )
     title = say("What each knob buys")
-    chart = PanelChart("prices", title, panels, say("Change by knob: {parts}.", parts=parts), aligned=True)
+    drawn, idle = moving_panels(panels)
+    chart = PanelChart("prices", title, drawn, say("Change by knob: {parts}.", parts=parts), aligned=True)
     blocks = tuple(
         Figure(chart, block._replace(folded=_NUMBERS)) if isinstance(block, Table) else block
         for block in section.blocks
     )
-    return section._replace(blocks=(Line(section.title), *blocks), title=title)
+    return section._replace(blocks=(Line(section.title), *idle_lines(idle), *blocks), title=title)
 
 
 def _price_bar(price: PricedMove, answer: ReportAnswer, column: Column, look: str, field: str) -> Bar:
     value: int = getattr(price, field)
-    estimated = answer.start.certainty == "estimated" and column.kind == "change" and field != "gpus"
+    estimated = answer.start.certainty == "estimated" and column.kind == "change"
     text = cell_text(Cell(value, estimated=estimated), column, ENGLISH)
-    moved = say("{before} → {after}", before=price.before, after=price.after)
-    return Bar(price.knob, value, look, estimated, text=text, note=moved)
+    return Bar(price.knob, value, look, estimated, text=text, note=_moved(price))
+
+
+def _moved(price: PricedMove) -> Said:
+    if not price.gpus:
+        return say("{before} → {after}", before=price.before, after=price.after)
+    more = say("{count} more GPUs", count=price.gpus)
+    return say("{before} → {after} ({remarks})", before=price.before, after=price.after, remarks=more)

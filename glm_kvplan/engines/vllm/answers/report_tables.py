@@ -7,7 +7,7 @@ from glm_kvplan.engines.flag_words import flag_lines
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.show.format import whole
-from glm_kvplan.show.page import Code, Column, Line, Section, Table, rows
+from glm_kvplan.show.page import Code, Column, Section, Table, rows
 from glm_kvplan.show.said import Text, say
 
 
@@ -56,14 +56,8 @@ def _ledger_table(answer: ReportAnswer) -> Table:
 
 
 def paste_section(answer: ReportAnswer) -> Section:
-    """The launch's own flags, the whole command, and the command with the advised flags."""
-    blocks: list[Line | Code] = []
-    if answer.flags:
-        blocks.append(Code(flag_lines(FLAG, answer.flags), say("The plan as it is:")))
-    else:
-        blocks.append(Line(say("No flag is given: every value is the engine's own.")))
-    intro = say("The whole command, without flags that move no memory:")
-    blocks.append(_command(answer, {}, intro))
+    """The launch's own command, and the command with the advised flags."""
+    blocks = [_command(answer, {}, say("The whole command, without flags that move no memory:"))]
     advised = answer.advised
     if advised.flags:
         intro = say(
@@ -72,7 +66,7 @@ def paste_section(answer: ReportAnswer) -> Section:
             gpus=advised.options[0].gpus,
         )
         blocks.append(_command(answer, advised.flags, intro))
-    return Section("paste", tuple(blocks), say("Flags to paste"))
+    return Section("paste", tuple(blocks), say("The command to paste"))
 
 
 def _command(answer: ReportAnswer, changes: Mapping[str, object], introduction: Text) -> Code:
