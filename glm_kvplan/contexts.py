@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from glm_kvplan.units import LARGEST_COUNT, is_count, parse_count
 MOST_BINS = 20_000
 MOST_NAMED = 4
 LARGEST_FILE = 16 << 20
+LEAST_SHARE, LARGEST_SHARE = 0.5, 0.9999  # of the time that can be promised
 SHARE = re.compile(r"\d{1,20}(\.\d{1,20})?")
 PERCENT = re.compile(r"(\d{1,3}(\.\d{1,20})?)%")
 _ROW = re.compile(r"([^\s,;]++)(?:\s*+[,;]\s*+|\s++)([^\s,;]++)")
@@ -59,6 +60,15 @@ class Contexts(NamedTuple):
             f"{100 * weight / whole:.3g}% {length:,}" for length, weight in zip(self.lengths, self.weights, strict=True)
         ]
         return ", ".join(reversed(pairs))
+
+    @property
+    def shares(self) -> dict[str, int | float]:
+        """The share of each length, shortest first: whole numbers as small as can be, as `contexts` takes them."""
+        least = gcd(*self.weights)
+        counts: list[int | float] = [weight // least for weight in self.weights]
+        if max(counts) > LARGEST_COUNT:  # of shares with many digits
+            counts = [weight / sum(self.weights) for weight in self.weights]
+        return {str(length): count for length, count in reversed(list(zip(self.lengths, counts, strict=True)))}
 
     def shared(self, requests: int) -> tuple[int, ...]:
         """How many of `requests` requests have each length: never fewer of the long ones than their share.
@@ -132,17 +142,22 @@ def parse_contexts(text: str) -> Contexts:
         return contexts([(parse_count(text, "--context"), 1)])
     if _is_file(text):
         return read_histogram(Path(text))
+    return parse_shares(text, "--context")
+
+
+def parse_shares(text: str, name: str) -> Contexts:
+    """A mix `0.8:8k,0.2:128k` (or `80%:8k`) whose shares add up to 1; `name` stands in errors. Opens no file."""
     pairs = []
     for part in text.split(","):
         share, _, length = part.partition(":")
         percent = PERCENT.fullmatch(share.strip())
         if percent is None and not SHARE.fullmatch(share.strip()):
-            raise InputError(f"--context: {part.strip()[:60]!r} is not share:length, such as 0.8:8k or 80%:8k")
+            raise InputError(f"{name}: {part.strip()[:60]!r} is not share:length, such as 0.8:8k or 80%:8k")
         value = Fraction(percent[1]) / 100 if percent else Fraction(share.strip())
-        pairs.append((parse_count(length, "--context"), value))
+        pairs.append((parse_count(length, name), value))
     total = sum((share for _, share in pairs), Fraction(0))
     if abs(total - 1) > Fraction(1, 100):
-        raise InputError(f"--context: the shares of {text[:60]!r} add up to {float(total):g}, not 1")
+        raise InputError(f"{name}: the shares of {text[:60]!r} add up to {float(total):g}, not 1")
     return contexts(pairs)
 
 

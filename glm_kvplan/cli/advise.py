@@ -17,6 +17,7 @@ from glm_kvplan.units import parse_count
 
 _SEARCH = "Search for a layout"
 MOST_GPUS = 1024
+MOST_SAVED = 5000  # context lengths of a deployment file
 
 
 @takes(*DEPLOYMENT, MEMORY)
@@ -93,6 +94,8 @@ def advise(
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     demand = read_demand(plan, context, concurrency, checkpoints, confidence)
+    if save is not None and len(demand.contexts.lengths) > MOST_SAVED:
+        raise InputError(f"--save: a deployment file takes {MOST_SAVED:,} lengths; join these into fewer bins")
     if gpus is not None:
         made = answering(plan, "fleet")
         answer = made.answer(plan, demand, given, _numbers(gpus), _tries(plan, tries or []), per_host)

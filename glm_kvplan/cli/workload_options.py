@@ -117,7 +117,7 @@ def read_confidence(text: str) -> float:
         share = float(text)
     except ValueError:
         share = 0.0
-    if not 0.5 <= share <= 0.9999:
+    if not 0.5 <= share <= 0.9999:  # of contexts.py, which one length does without
         raise InputError(f"--confidence {text[:60]}: give a share of the time between 0.5 and 0.9999, or mean")
     return share
 

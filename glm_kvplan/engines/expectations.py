@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from glm_kvplan.contexts import Contexts, contexts
+
 # The expectations of a file, in the order they are reported; `boots` is expected of every file.
 EXPECTATIONS = {
     "boots": "the engine starts",
     "min_context": "one request of this many tokens is served",
-    "min_concurrency": "this many requests run at once, each min_context tokens long (without it: of any length)",
+    "min_concurrency": "this many requests run at once, each min_context tokens long, or as contexts say (without "
+    "both: of any length)",
     "min_total_tokens": "token places of all token pools",
     "max_running_requests": "running requests the engine grants, at least",
     "headroom": "GiB that stay free on every GPU once the pools exist, or 'fits': as much as serving needs",
@@ -37,7 +40,10 @@ KINDS = {**EXPECTATIONS, **WARNINGS}
 
 
 class Expectations(NamedTuple):
-    """What a file expects; None: nothing. Tokens and requests count over the whole deployment."""
+    """What a file expects; None: nothing. Tokens and requests count over the whole deployment.
+
+    `contexts` are the lengths of the requests of min_concurrency, where it is not min_context.
+    """
 
     min_context: int | None = None
     min_concurrency: int | None = None
@@ -45,6 +51,18 @@ class Expectations(NamedTuple):
     max_running_requests: int | None = None
     headroom: float | Literal["fits"] | None = None  # GiB
     host_memory: Literal["fits"] | None = None
+    contexts: "Contexts | None" = None
+
+    @property
+    def lengths(self) -> "Contexts":
+        """How long the requests of min_concurrency are."""
+        return self.contexts or contexts([(self.min_context or 1, 1)])
+
+    @property
+    def longest(self) -> int | None:
+        """The longest request that is spoken of; None where no length is."""
+        named = [self.min_context] if self.contexts is None else [self.min_context, self.contexts.longest]
+        return max((length for length in named if length is not None), default=None)
 
 
 class Change(NamedTuple):

@@ -220,7 +220,7 @@ def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layo
         ceiling_tokens=advised.ceiling_tokens,
         memory=advised.memory,
         command=engine.command(advised.plan),
-        plan_file=_plan_file(advised.plan, -(-served // servers)),
+        plan_file=_plan_file(advised.plan, demand._replace(concurrency=-(-demand.concurrency // servers))),
     )
 
 
@@ -233,7 +233,8 @@ def _model(plan: Given) -> str:
     return plan.served or (BUNDLED_ID if plan.model.origin == BUNDLED_ORIGIN else plan.model.name)
 
 
-def _plan_file(plan: Any, requests: int) -> dict[str, object]:
+def _plan_file(plan: Any, share: Demand) -> dict[str, object]:
+    """A deployment file of one server that expects its share of the load: `kvplan check` of it is the same verdict."""
     engine: Engine = plan.profile.engine
     release = plan.profile.base_release
     found: dict[str, object] = {
@@ -241,10 +242,17 @@ def _plan_file(plan: Any, requests: int) -> dict[str, object]:
         "engine": release if engine is assumed_engine() else f"{engine.name}-{release}",
         "gpu": plan.gpu.name,
         "flags": {name: value for name, value in plan.flags.items() if name != _HOSTS},
-        "expect": {"max_running_requests": requests},
+        "expect": _expected(share),
     }
     if plan.hosts > 1:
         found["nodes"] = plan.hosts
     if plan.environment:
         found["environment"] = dict(plan.environment)
     return found
+
+
+def _expected(share: Demand) -> dict[str, object]:
+    found: dict[str, object] = {"min_concurrency": share.concurrency, "headroom": "fits"}
+    if len(share.contexts.lengths) == 1:
+        return {"min_context": share.context, **found}
+    return {**found, "contexts": share.contexts.shares, "confidence": share.contexts.confidence or "mean"}

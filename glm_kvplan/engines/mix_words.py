@@ -1,5 +1,6 @@
 """Context lengths in words, and what is promised of a mix of them: for how much of the time, beside it the mean."""
 
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.demand_shown import DemandShown
 from glm_kvplan.show.format import count, whole
 from glm_kvplan.show.said import Said, Text, say
@@ -14,6 +15,11 @@ def promised(confidence: float, mean: int | tuple[Text, ...]) -> Said:
         share=f"{100 * confidence:g}%",
         mean=whole(mean) if isinstance(mean, int) else mean,
     )
+
+
+def held_of(mix: Contexts, mean: int) -> Said:
+    """A note beside the requests that a check holds of a mix."""
+    return say("min_concurrency of {contexts}: {promised}", contexts=mix.text, promised=promised(mix.confidence, mean))
 
 
 def wanted_line(demand: DemandShown) -> Said:

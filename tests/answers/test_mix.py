@@ -5,11 +5,13 @@ import random
 from collections.abc import Callable
 from fractions import Fraction
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import glm_kvplan as kv
+from glm_kvplan.answers.check.deployment_file import read_deployment_file
 from glm_kvplan.cli import main
 from glm_kvplan.contexts import Contexts, parse_contexts
 from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
@@ -137,6 +139,120 @@ def test_the_mean_stands_beside(engine: tuple[str, ...], capsys: pytest.CaptureF
         assert mean["stages"][0]["allocated_bytes"] == mix["mean_allocated_bytes"]
     one = document(capsys, "estimate", "--gpu", "h200", "--context", "1:8k", "--concurrency", "50", *engine)
     assert one["mix"] is None and one["workload"] == {"context": 8192, "concurrency": 50}
+
+
+# -- what a deployment file expects of it ------------------------------------------------------------------------------
+
+
+def checked(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> tuple[int, Any]:
+    code, out, err = run(capsys, "check", str(path), "--format", "json", *words)
+    return code, json.loads(out)["files"][0] if code < 2 else err
+
+
+def written(folder: Path, expect: str, flags: str, engine: str = "0.5.23") -> Path:
+    path = folder / "one.kvplan.yaml"
+    path.write_text(f"gpu: h200\nengine: {engine}\nflags: {{{flags}}}\nexpect: {{{expect}}}\n", encoding="utf-8")
+    return path
+
+
+def most_of_two(units: int, long: int, short: int) -> int:
+    """The most requests of TWO that so many units hold with 0.99, counted one by one."""
+    requests = 0
+    while (found := long_ones(requests + 1)) * long + (requests + 1 - found) * short <= units:
+        requests += 1
+    return requests
+
+
+def test_check_judges_a_mix_by_the_binomial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held = most_of_two(4_000_000 // 64 * 64, 131_072, 8_192)
+    flags = "tp_size: 8, max_total_tokens: 4000000, max_running_requests: 400, max_mamba_cache_size: 2000"
+    for wanted, code in ((held, 0), (held + 1, 1)):
+        for mix in ("contexts: '80%:8k,20%:128k'", "contexts: {8k: 4, 128k: 1}", "contexts: {131072: 0.2, 8192: 0.8}"):
+            path = written(tmp_path, f"min_concurrency: {wanted}, {mix}", flags)
+            exit_code, file = checked(capsys, path)
+            (found,) = (each for each in file["findings"] if each["name"] == "min_concurrency")
+            assert (exit_code, found["found"]) == (code, held)
+            if code:
+                assert found["limit"].startswith("tokens")
+            assert "min_concurrency of 80% 8,192, 20% 131,072: 99% of the time" in " ".join(file["notes"])
+    words = [f"--{flag.replace('_', '-').replace(': ', '=')}" for flag in flags.split(", ")]
+    served = document(capsys, "solve", "--gpu", "h200", "--engine", "0.5.23", "--mix", TWO, *words)["served"]
+    assert served["requests"] == held
+    path = written(tmp_path, f"min_concurrency: 1, contexts: '{TWO}', confidence: mean", flags)
+    _, file = checked(capsys, path)
+    assert next(f["found"] for f in file["findings"] if f["name"] == "min_concurrency") == served["mean_requests"]
+
+
+def test_check_of_vllm_judges_a_mix_by_the_binomial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "tensor_parallel_size: 8, num_gpu_blocks_override: 9000, max_model_len: 131072"
+    blocks = kv.plan({"tensor_parallel_size": 8, "max_model_len": 131_072}, gpu="h200", engine="vllm").blocks
+    held = most_of_two(9000 - 1, blocks.needed(131_072), blocks.needed(8_192))
+    for wanted, code in ((held, 0), (held + 1, 1)):
+        path = written(tmp_path, f"min_concurrency: {wanted}, contexts: '{TWO}'", flags, "vllm")
+        exit_code, file = checked(capsys, path)
+        (found,) = (each for each in file["findings"] if each["name"] == "min_concurrency")
+        assert (exit_code, found["found"]) == (code, held)
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags", "limit"),
+    [
+        ("0.5.23", "tp_size: 8, context_length: 65536", "context_length"),
+        ("vllm", "tensor_parallel_size: 8, max_model_len: 65536", "max_model_len"),
+    ],
+)
+def test_check_of_a_length_the_server_refuses_says_what_lets_it_in(
+    engine: str, flags: str, limit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, file = checked(capsys, written(tmp_path, f"min_concurrency: 9, contexts: '{TWO}'", flags, engine))
+    (found,) = (each for each in file["findings"] if each["name"] == "min_concurrency")
+    assert (code, found["found"], found["limit"]) == (1, 0, limit)
+    assert limit in found["changes"][0]["flags"]
+
+
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [
+        ("min_concurrency: 9, contexts: '60%:8k'", "add up to 0.6"),
+        ("min_concurrency: 9, contexts: 8k", "it takes shares such as 80%:8k,20%:128k"),
+        ("min_concurrency: 9, contexts: ./lengths.csv", "it takes shares such as"),  # no file is opened
+        ("min_concurrency: 9, contexts: {8k: -1}", "a share is a number from 0"),
+        ("min_concurrency: 9, contexts: {}", "no context length has a share"),
+        ("contexts: {8k: 1}", "contexts say how long the requests of min_concurrency are"),
+        ("min_concurrency: 9, confidence: 0.9", "confidence is promised of contexts"),
+        ("min_concurrency: 9, contexts: {8k: 1}, confidence: 0.3", "0.5 or more"),
+    ],
+)
+def test_what_a_file_cannot_expect(expect: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lengths.csv").write_text("8192,1\n", encoding="utf-8")
+    code, out, _ = run(capsys, "check", str(written(tmp_path, expect, "tp_size: 8")))
+    assert code == 2 and said in " ".join(out.split())
+
+
+@pytest.mark.parametrize("mix", [TWO, "0.333333333333333:8k,0.666666666666667:33333", "40000"])
+def test_a_saved_plan_expects_the_mix_it_was_made_for(
+    mix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.kvplan.yaml"
+    words = ("advise", "--gpu", "h200", "--gpus", "8", "--context", mix, "--concurrency", "60", "--confidence", "0.95")
+    assert run(capsys, *words, "--save", str(path))[0] == 0
+    wanted = read_deployment_file(path).content.expect.wanted
+    asked, share = parse_contexts(mix), wanted.lengths
+    if len(asked.lengths) > 1:
+        assert share.confidence == 0.95 and share.lengths == asked.lengths
+        told = [weight / sum(share.weights) for weight in share.weights]
+        assert told == pytest.approx([weight / sum(asked.weights) for weight in asked.weights], rel=1e-12)
+    else:
+        assert share.lengths == asked.lengths
+    code, file = checked(capsys, path)
+    assert code == 0 and {each["status"] for each in file["findings"] if each["wanted"]} == {"holds"}
+    text = path.read_text(encoding="utf-8")
+    assert wanted.min_concurrency and f"min_concurrency: {wanted.min_concurrency}" in text
+    found = next(each["found"] for each in file["findings"] if each["name"] == "min_concurrency")
+    for more, code in ((0, 0), (1, 1)):
+        path.write_text(text.replace(f"min_concurrency: {wanted.min_concurrency}", f"min_concurrency: {found + more}"),
+                        encoding="utf-8")  # fmt: skip
+        assert checked(capsys, path)[0] == code
 
 
 # -- lengths that the server refuses -----------------------------------------------------------------------------------

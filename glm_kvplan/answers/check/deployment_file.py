@@ -146,6 +146,11 @@ def _check(file: DeploymentFile) -> None:
         raise file.error("container names a container of launch_file, and there is none", "container")
     if content.launch is None and content.launch_file is None and not file.flags:
         raise file.error("nothing is launched: write flags, launch or launch_file")
+    expect = content.expect
+    if expect.contexts is not None and expect.min_concurrency is None:
+        raise file.error("contexts say how long the requests of min_concurrency are; add it", "expect", "contexts")
+    if expect.confidence is not None and expect.contexts is None:
+        raise file.error("confidence is promised of contexts, and there are none", "expect", "confidence")
     if content.nodes is None:
         return
     given = content.flags.model_dump(exclude_unset=True)

@@ -5,6 +5,7 @@ What is written here is what editors show: the texts end up in the JSON Schema. 
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import cache, partial
 from typing import Annotated, Any, Literal
 
@@ -12,12 +13,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from glm_kvplan.contexts import LARGEST_SHARE, LEAST_SHARE, contexts, parse_shares
 from glm_kvplan.engines.expectations import EXPECTATIONS, KINDS, Expectations
 from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.protocol import NAMES, Engine, assumed_engine, engine_named
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus
+from glm_kvplan.reading.secret_words import quoted
 from glm_kvplan.units import LARGEST_COUNT, parse_count
 
 Absent = SkipJsonSchema[None]  # a key that is left out; one without a value is refused
@@ -52,6 +55,49 @@ Count = Annotated[
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": LARGEST_COUNT},
                 {"type": "string", "pattern": _COUNT, "description": "128k is 131072, 1m is 1048576"},
+            ]
+        }
+    ),
+]
+
+
+_LENGTHS = "shares such as 80%:8k,20%:128k, or a mapping of length to share"
+_ONE_SHARE = r"\s*\d{1,20}(\.\d{1,20})?%?\s*:\s*\d{1,15}(\.\d{1,6})?[kKmM]?\s*"
+_SHARES = f"^{_ONE_SHARE}(,{_ONE_SHARE})*$"
+
+
+def _lengths(value: object) -> object:
+    """Context lengths with their shares, as the command line takes them or a mapping of length to share."""
+    try:
+        if isinstance(value, str) and re.fullmatch(_SHARES, value):
+            return parse_shares(value, "contexts")
+        if isinstance(value, Mapping):
+            return contexts((parse_count(str(length), "contexts"), _share(share)) for length, share in value.items())
+    except InputError as error:
+        raise PydanticCustomError("count", "{said} ({why})", {"said": _LENGTHS, "why": str(error)}) from None
+    raise PydanticCustomError("count", "{said}", {"said": _LENGTHS})
+
+
+def _share(value: object) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST_COUNT:
+        raise InputError(f"a share is a number from 0, not {quoted(value, 'share')}")
+    return Fraction(str(value))
+
+
+Lengths = Annotated[
+    Any,
+    BeforeValidator(_lengths),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": _SHARES, "description": "80%:8k,20%:128k"},
+                {
+                    "type": "object",
+                    "minProperties": 1,
+                    "propertyNames": {"pattern": _COUNT},
+                    "additionalProperties": {"type": "number", "minimum": 0, "maximum": LARGEST_COUNT},
+                    "description": "{8k: 80, 128k: 20}: shares of any sum",
+                },
             ]
         }
     ),
@@ -142,12 +188,24 @@ class Expect(Part):
         default=None, description=EXPECTATIONS["headroom"]
     )
     host_memory: Literal["fits"] | Absent = Field(default=None, description=EXPECTATIONS["host_memory"])
+    contexts: Lengths | Absent = Field(
+        default=None, description="lengths of the requests of min_concurrency, each with its share: 80%:8k,20%:128k"
+    )
+    confidence: Annotated[float, Field(ge=LEAST_SHARE, le=LARGEST_SHARE)] | Literal["mean"] | Absent = Field(
+        default=None,
+        description="of contexts: share of the time that is promised, each request's length drawn by chance (0.99), "
+        "or mean",
+    )
     tolerate: Tolerate = Field(default_factory=Tolerate, description="known shortfalls and warnings, each with a note")
 
     @property
     def wanted(self) -> Expectations:
         """What an engine is asked to judge."""
-        return Expectations(**{name: getattr(self, name) for name in Expectations._fields})
+        found = Expectations(**{name: getattr(self, name) for name in Expectations._fields})
+        if found.contexts is None or self.confidence is None:
+            return found
+        share = 0.0 if isinstance(self.confidence, str) else self.confidence
+        return found._replace(contexts=found.contexts._replace(confidence=share))
 
 
 class Deployment(Part):

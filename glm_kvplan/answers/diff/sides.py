@@ -57,7 +57,7 @@ def plan_side(side: Asked) -> Planned:
 
 def common_context(planned: Sequence[Planned]) -> int:
     """Tokens of the requests that are counted: what a file expects, else 128K, where every server takes that."""
-    expected = [side.file.content.expect.min_context for side in planned]
+    expected = [side.file.content.expect.wanted.longest for side in planned]
     asked = next((tokens for tokens in expected if tokens is not None), DEFAULT_CONTEXT)
     longest: list[int] = [side.plan.context_length for side in planned]
     return min([asked, *longest])
@@ -67,7 +67,9 @@ def start_side(planned: Planned, context: int) -> Side:
     """One side started. Raises InputError, RefusedError."""
     side, file, plan = planned
     try:
-        return Side(file.path, plan, plan.started(file.content.memory.given, context, file.content.expect.min_context))
+        return Side(
+            file.path, plan, plan.started(file.content.memory.given, context, file.content.expect.wanted.longest)
+        )
     except RefusedError as error:
         raise _refused(file, side, error) from None
     except InputError as error:

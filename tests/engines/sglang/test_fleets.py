@@ -102,7 +102,12 @@ def test_files_to_go_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(*words, "--launch-out", str(command), "--save", str(plan)) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["best"]["gpus"] == 8 and command.read_text(encoding="utf-8") == told["best"]["command"] + "\n"
-    assert yaml.safe_load(plan.read_text(encoding="utf-8"))["expect"] == {"max_running_requests": 200}
+    assert yaml.safe_load(plan.read_text(encoding="utf-8"))["expect"] == {
+        "min_concurrency": 200,
+        "headroom": "fits",
+        "contexts": {8192: 4, 131072: 1},
+        "confidence": 0.99,
+    }
     assert run("check", str(plan)) == 0
     assert run(*words, "--save", str(plan)) == 2
 

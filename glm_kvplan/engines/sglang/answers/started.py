@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.sglang.checks.judgements import longest_context, resident
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -42,7 +43,7 @@ def _shared(plan: Plan, answer: Boot, context: int) -> Iterator[Measure]:
     cost = rank.stages[answer.stage]
     tokens = rank.request_tokens
     yield Measure("gpus", plan.gpus, "GPU", "deployment")
-    requests = resident(context, deployment, sizes).requests if serves else 0
+    requests = resident(contexts([(context, 1)]), deployment, sizes).requests if serves else 0
     yield Measure("requests_at_context", requests, "request", "deployment")
     longest = longest_context(deployment, sizes) if answer.failure is None else 0
     yield Measure("longest_context", longest, "token", "deployment")

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from glm_kvplan.engines.expectations import Expectations, Held, Judgement, Remark
+from glm_kvplan.engines.expectations import EXPECTATIONS, Expectations, Held, Judgement, Remark
+from glm_kvplan.engines.mix_words import held_of
 from glm_kvplan.engines.sglang.checks.host_memory import judge_host
-from glm_kvplan.engines.sglang.checks.judgements import judge, short
+from glm_kvplan.engines.sglang.checks.judgements import judge, resident, short
 from glm_kvplan.engines.sglang.checks.smallest_changes import smallest_changes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.memory.budget import NoRoomError
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.show.said import Text
 
 
 def hold(
@@ -20,14 +22,14 @@ def hold(
     Raises InputError for memory that is unknown or cannot be, RefusedError where the engine refuses its flags.
     """
     try:
-        answer = boot(plan, given, expect.min_context)
+        answer = boot(plan, given, expect.longest)
     except NoRoomError as error:
         spread = smallest_changes(plan, given, expect, None, "boots", set())
         return Held(None, (Judgement("boots", False, "starts", "out of memory", "weights", str(error), spread),))
     judged = judge(expect, plan, answer)
     holding = {name for name, judgement in judged.items() if judgement.holds}
     found = []
-    for name in ("boots", *expect._fields):
+    for name in EXPECTATIONS:
         judgement = judged.get(name)
         if name == "host_memory" or (judgement is None and getattr(expect, name) is None):
             continue
@@ -39,7 +41,15 @@ def hold(
     hazards: list[Remark] = []
     host = tuple(_host(plan, expect, answer, host_gib, pod_gib, hazards))
     remarks = (*hazards, *_remarks(plan, expect, answer, judged))
-    return Held(answer, (*found, *host), remarks, tuple(answer.weight_notes))
+    notes = (*answer.weight_notes, *_mix(plan, expect, answer))
+    return Held(answer, (*found, *host), remarks, notes)
+
+
+def _mix(plan: Plan, expect: Expectations, answer: Boot) -> Iterator[Text]:
+    """What is promised of a mix, and how many requests of it the mean would."""
+    if expect.contexts is not None and answer.failure is None:
+        mean = resident(expect.contexts.as_mean, plan.deployment, answer.solution.sizes).requests
+        yield held_of(expect.contexts, mean)
 
 
 def _not_started(expect: Expectations, name: str) -> Judgement:

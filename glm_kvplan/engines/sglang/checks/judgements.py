@@ -1,6 +1,6 @@
 """What comes of each expectation: wanted, found, and the limit that binds."""
 
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.expectations import Expectations, Judgement
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -37,7 +37,7 @@ def figures(expect: Expectations, deployment: Deployment, sizes: PoolSizes) -> d
     if expect.min_context is not None:
         found["min_context"] = longest_context(deployment, sizes)
     if expect.min_concurrency is not None:
-        found["min_concurrency"] = resident(expect.min_context, deployment, sizes).requests
+        found["min_concurrency"] = resident(expect.lengths, deployment, sizes).requests
     if expect.min_total_tokens is not None:
         found["min_total_tokens"] = sizes.tokens * workers
     if expect.max_running_requests is not None:
@@ -57,9 +57,9 @@ def longest_context(deployment: Deployment, sizes: PoolSizes) -> int:
     return max(0, min(deployment.context_length, sizes.tokens - max(deployment.decode_reserve, 1)))
 
 
-def resident(context: int | None, deployment: Deployment, sizes: PoolSizes) -> Served:
-    """How many requests of `context` tokens (None: of any length) the whole deployment holds at once."""
-    return served(Demand(contexts([(context or 1, 1)]), LARGEST_COUNT), deployment, sizes)
+def resident(lengths: Contexts, deployment: Deployment, sizes: PoolSizes) -> Served:
+    """How many requests of such lengths the whole deployment holds at once."""
+    return served(Demand(lengths, LARGEST_COUNT), deployment, sizes)
 
 
 def _boots(answer: Boot) -> Judgement:
@@ -82,7 +82,9 @@ def _limit(
     if name == "max_running_requests":
         return requests.name, requests.text
     if name == "min_concurrency":
-        bound = resident(expect.min_context, deployment, sizes).limit
+        bound = resident(expect.lengths, deployment, sizes).limit
+        if bound == "context length":
+            return "context_length", f"the server admits {deployment.context_length:,} tokens a request"
         if bound == "running requests":
             return requests.name, requests.text
         if bound == "state slots":

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Set
 
 from glm_kvplan.bisection import least
-from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.expectations import EXPECTATIONS, Change, Expectations
 from glm_kvplan.engines.sglang.checks.trial import SERVES, change, lacking
 from glm_kvplan.engines.sglang.knob_search import Lacks, Wish, nearest
@@ -46,7 +45,7 @@ def _advised(server: Server, expect: Expectations, targets: Iterable[str], kept:
     requests = max(expect.min_concurrency or 0, expect.max_running_requests or 0)
     if not requests:
         return ()
-    demand = Demand(contexts([(expect.min_context or 1, 1)]), requests)
+    demand = Demand(expect.lengths, requests)
     try:
         found = advise(server, demand, keep_fraction="mem_fraction_static" in server.plan.flags, nearest=1)
     except KvplanError:
@@ -80,7 +79,7 @@ def _changes(
     deployment = server.deployment
     workers = deployment.attn_dp_size * deployment.replicas
     requests = -(-max(expect.min_concurrency or 0, expect.max_running_requests or 0) // workers)
-    wish = Wish(requests, expect.min_context or 0, serve=True)
+    wish = Wish(requests, expect.longest or 0, serve=True)
     found: list[Change] = []
     for move in MOVES:
         if answer is None and move.kind != "layout":

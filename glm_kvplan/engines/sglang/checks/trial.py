@@ -40,7 +40,7 @@ def lacking(server: Server, expect: Expectations) -> dict[str, Lack]:
     for name, figure in figures(expect, server.deployment, server.sizes).items():
         if figure < getattr(expect, name):
             found[name] = _short_of(name, server, expect)
-    verdict, _ = judge(server.usable, server.needs(expect.min_context))
+    verdict, _ = judge(server.usable, server.needs(expect.longest))
     if verdict == "short":
         found[SERVES] = "free"
     wanted = expect.headroom
@@ -55,7 +55,9 @@ def _short_of(name: str, server: Server, expect: Expectations) -> Lack:
     if name == "min_context" and longest_context(deployment, sizes) == deployment.context_length:
         return "context"
     if name == "min_concurrency":
-        bound = resident(expect.min_context, deployment, sizes).limit
+        bound = resident(expect.lengths, deployment, sizes).limit
+        if bound == "context length":
+            return "context"
     if name == "max_running_requests" or bound == "running requests":
         bound = binding(server.solution)[1]
     return "tokens" if bound in ("tokens", "token pool") else "slots" if bound == "state slots" else "requests"

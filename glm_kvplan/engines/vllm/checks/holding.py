@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.expectations import Change, Expectations, Held, Judgement, Remark
+from glm_kvplan.engines.mix_words import held_of
 from glm_kvplan.engines.vllm.memory_before import total_gib
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.served_requests import served
@@ -12,6 +13,7 @@ from glm_kvplan.engines.vllm.starting import Begun, begin
 from glm_kvplan.engines.vllm.turns import turns
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.show.said import Text
 
 MOST_CHANGES = 4
 _SIZES = ("min_context", "min_concurrency", "min_total_tokens", "max_running_requests")
@@ -39,7 +41,9 @@ def hold(
             found.append(_headroom(plan, wanted))
         else:
             found.append(_size(begun, given, expect, name))
-    notes = () if begun.weights is None else tuple(begun.weights.notes)
+    notes: tuple[Text, ...] = () if begun.weights is None else tuple(begun.weights.notes)
+    if expect.contexts is not None and begun.start.failure is None:
+        notes = (*notes, held_of(expect.contexts, served(begun.start, expect.contexts.as_mean).requests))
     return Held(begun, tuple(found), tuple(_remarks(begun, expect)), notes)
 
 
@@ -51,7 +55,7 @@ def figure(start: Start, expect: Expectations, name: str) -> int:
     if name == "min_context":
         return start.longest_context
     if name == "min_concurrency":
-        return served(start, contexts([(expect.min_context or 1, 1)])).requests
+        return served(start, expect.lengths).requests
     if name == "min_total_tokens":
         return start.usable * blocks.tokens_a_block * deployment.data_parallel_size
     return min(deployment.max_num_seqs, start.usable // blocks.needed(1)) * deployment.data_parallel_size
@@ -91,12 +95,13 @@ def _limit(start: Start, expect: Expectations, name: str) -> tuple[str, str]:
         return "blocks", f"{held}; {blocks.fixed:,} before the first token, {blocks.tokens_a_block:,} tokens each after"
     if name == "min_total_tokens":
         return "blocks", f"{held}; {blocks.tokens_a_block:,} tokens each, if nothing but tokens lay in them"
-    context = expect.min_context or 1 if name == "min_concurrency" else 1
-    if name == "min_concurrency" and context > start.max_model_len:
+    lengths = expect.lengths if name == "min_concurrency" else contexts([(1, 1)])
+    limit, longest = served(start, lengths).limit, lengths.longest
+    if limit == "--max-model-len":
         return "max_model_len", f"the server admits {start.max_model_len:,} tokens a request"
-    if start.usable // blocks.needed(context) >= deployment.max_num_seqs:
+    if limit == "--max-num-seqs":
         return "max_num_seqs", f"an engine runs {deployment.max_num_seqs:,} requests at once"
-    return "blocks", f"{held}; {blocks.needed(context):,} a request of {context:,} tokens"
+    return "blocks", f"{held}; {blocks.needed(longest):,} a request of {longest:,} tokens"
 
 
 def _headroom(plan: Plan, wanted: float | str) -> Judgement:
