@@ -9,7 +9,7 @@ from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, Lengths, read_demand
+from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, PrefixStates, read_demand
 from glm_kvplan.engines.protocol import Plan, answering
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import quoted
@@ -24,20 +24,9 @@ MOST_SAVED = 5000  # context lengths of a deployment file
 def advise(
     ctx: typer.Context,
     context: Lengths = None,
-    concurrency: Annotated[
-        str,
-        typer.Option(
-            "--concurrency", help="Requests at once, over the whole deployment.", rich_help_panel=WORKLOAD, metavar="N"
-        ),
-    ] = "1",
+    concurrency: Concurrency = None,
     confidence: Confidence = "0.99",
-    checkpoints: Checkpoints = 0,
-    state_dtype: Annotated[
-        str | None,
-        typer.Option(
-            "--try-state-dtype", help="Also try this mamba_ssm_dtype (accuracy is yours to judge).", metavar="DTYPE"
-        ),
-    ] = None,
+    prefix_states: PrefixStates = 0,
     gpus: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +40,8 @@ def advise(
         list[str] | None,
         typer.Option(
             "--try",
-            help="With --gpus: values to try beside your own, kv-cache-dtype=fp8_e4m3,bfloat16; may be repeated.",
+            help="Values to try beside your own, kv-cache-dtype=fp8_e4m3,bfloat16; may be repeated. Without --gpus: "
+            "of the state's dtype alone.",
             rich_help_panel=_SEARCH,
             metavar="FLAG=VALUE,...",
         ),
@@ -66,6 +56,9 @@ def advise(
             max=MOST_GPUS,
         ),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the files of --launch-out and --save.", rich_help_panel=_SEARCH)
+    ] = False,
     launch_out: Annotated[
         str | None,
         typer.Option(
@@ -93,20 +86,21 @@ def advise(
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
-    demand = read_demand(plan, context, concurrency, checkpoints, confidence)
+    demand = read_demand(plan, context, concurrency, prefix_states, confidence)
     if save is not None and len(demand.contexts.lengths) > MOST_SAVED:
         raise InputError(f"--save: a deployment file takes {MOST_SAVED:,} lengths; join these into fewer bins")
+    asked = _tries(plan, tries or [])
     if gpus is not None:
         made = answering(plan, "fleet")
-        answer = made.answer(plan, demand, given, _numbers(gpus), _tries(plan, tries or []), per_host)
+        answer = made.answer(plan, demand, given, _numbers(gpus), asked, per_host)
         if answer.best is not None:
-            _write(answer.best, launch_out, save)
+            _write(answer.best, launch_out, save, force)
         print_answer("advise --gpus", answer, lambda: made.page(answer), json)
         return 0 if answer.holds else 1
-    if tries or per_host or launch_out or save:
-        raise InputError("--try, --gpus-per-host, --launch-out and --save go with --gpus")
+    if per_host or launch_out or save:
+        raise InputError("--gpus-per-host, --launch-out and --save go with --gpus")
     made = answering(plan, "advise")
-    answer = made.answer(plan, demand, given, state_dtype)
+    answer = made.answer(plan, demand, given, asked)
     print_answer("advise", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1
 
@@ -121,16 +115,16 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _write(best: Any, launch_out: str | None, save: str | None) -> None:
+def _write(best: Any, launch_out: str | None, save: str | None, force: bool) -> None:
     if launch_out is not None:
         from glm_kvplan.show.whole_file import destination
 
-        with destination(launch_out, replace=False, option="--launch-out") as file:
+        with destination(launch_out, replace=force, option="--launch-out") as file:
             file.write(best.command + "\n")
     if save is not None:
         from glm_kvplan.engines import saved_plan
 
-        saved_plan.save(save, saved_plan.to_yaml(best.plan_file))
+        saved_plan.save(save, saved_plan.to_yaml(best.plan_file), force=force)
 
 
 def _tries(plan: Plan, texts: list[str]) -> dict[str, list[object]]:

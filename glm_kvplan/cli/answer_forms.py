@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
 
+_ONCE = {"markdown": "md", "table": "text"}  # names that forms had
+
 
 class Forms(NamedTuple):
     """The form that is printed, and those that are written, each with its file."""
@@ -13,14 +15,24 @@ class Forms(NamedTuple):
     written: tuple[tuple[str, str], ...]
 
 
+def check_form(name: str, known: Sequence[str]) -> None:
+    """Raise InputError for what is no form of a command's answer."""
+    now = _ONCE.get(name)
+    if name not in known and now in known:
+        raise InputError(f"--format {name} is now --format {now}")
+    if name not in known:
+        raise InputError(f"--format {name[:60]!r}: there are {', '.join(known)}")
+
+
 def read_forms(asked: Sequence[str], json: bool, known: Sequence[str]) -> Forms:
     """`json` is the option of that name; without either the first of `known` is printed. Raises InputError."""
     printed = ["json"] if json else []
     written: list[tuple[str, str]] = []
     for text in asked:
         name, equals, path = text.partition("=")
-        if name not in known or (equals and not path):
-            raise InputError(f"--format {text[:60]!r}: give one of {', '.join(known)}, and =FILE to write it there")
+        check_form(name, known)
+        if equals and not path:
+            raise InputError(f"--format {text[:60]}: name the file to write it to")
         if equals:
             written.append((name, path))
         elif name not in printed:

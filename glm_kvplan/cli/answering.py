@@ -13,7 +13,7 @@ def print_answer(command: str, answer: Any, page: "Callable[[], Page]", json: bo
 
 
 def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: str, stream: Any = None) -> None:
-    """The whole answer as `text`, `json` or `markdown`, to standard output or into a file."""
+    """The whole answer as `text`, `json` or `md`, to standard output or into a file."""
     if form == "json":
         from glm_kvplan.show.json import document, print_json
 
@@ -21,7 +21,7 @@ def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: st
         return
     from glm_kvplan.cli.language import spoken
 
-    if form == "markdown":
+    if form == "md":
         from glm_kvplan.show.markdown import markdown
 
         print(markdown(page(), spoken()), end="", file=stream)

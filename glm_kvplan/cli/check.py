@@ -23,7 +23,7 @@ class Format(StrEnum):
     github = "github"
     junit = "junit"
     sarif = "sarif"
-    markdown = "markdown"
+    md = "md"
 
 
 def check(
@@ -58,7 +58,6 @@ def check(
         Path | None,
         typer.Option(
             "--root",
-            "--config-root",
             help="Folder for the files that deployment files name. [each deployment file's own; no other is read]",
             metavar="DIR",
         ),

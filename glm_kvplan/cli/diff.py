@@ -14,7 +14,7 @@ from glm_kvplan.errors import InputError
 if TYPE_CHECKING:
     from glm_kvplan.show.page import Page
 
-_FORMS = ("text", "markdown", "json")
+_FORMS = ("text", "md", "json")
 
 
 def diff(

@@ -34,7 +34,7 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
         *("--clients", "--sessions", "--parallel", "--max-concurrency"),
     ),
     "--context": (
-        *("--mix", "--contexts", "--ctx", "--ctx-len", "--ctx-size", "--context-len", "--context-size", "--seq-len"),
+        *("--contexts", "--ctx", "--ctx-len", "--ctx-size", "--context-len", "--context-size", "--seq-len"),
         *(
             "--seqlen",
             "--sequence-length",
@@ -53,6 +53,13 @@ _OPTIONS: Mapping[str, Sequence[str]] = {
     "--lang": ("--language", "--locale", "--zh"),
     "--output": ("--out", "--output-file"),
     "--launch": ("--script", "--manifest", "--command"),
+}
+_ONCE = {  # names that options had
+    "--mix": "--context",
+    "--checkpoints": "--prefix-states",
+    "--config-root": "--root",
+    "--report": "--output",
+    "--try-state-dtype": "--try FLAG=VALUE",
 }
 _MEANT = {guess: option for option, guesses in _OPTIONS.items() for guess in guesses}
 _EVERYWHERE = ("--lang",)  # read before commands are
@@ -115,6 +122,9 @@ def refuse_option(
     from glm_kvplan.engines.twins import guessed_in, twin_in
 
     own = [*options_of(command)]
+    now = _ONCE.get(option)
+    if now is not None and now.partition(" ")[0] in own:
+        raise InputError(f"{command} {option} is now {command} {now}")
     asked = engine()
     twin, flag = twin_in(asked.name, option), guessed_in(asked.name, option)
     if twin is not None:

@@ -10,12 +10,13 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from glm_kvplan.cli.answer_forms import check_form
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.language import spoken
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, plan_of
-from glm_kvplan.cli.workload_options import Checkpoints, Concurrency, Confidence, Lengths, read_demand
+from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, PrefixStates, read_demand
 from glm_kvplan.engines.flag_words import flag_word
 from glm_kvplan.engines.protocol import Plan, answering, assumed_engine, told_engine
 from glm_kvplan.errors import InputError
@@ -46,7 +47,7 @@ def report(
     context: Lengths = None,
     concurrency: Concurrency = None,
     confidence: Confidence = "0.99",
-    checkpoints: Checkpoints = 0,
+    prefix_states: PrefixStates = 0,
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
 ) -> int:
@@ -62,7 +63,7 @@ def report(
         raise InputError("kvplan report writes a file: add -o plan.html (or plan.md; - for standard output)")
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     wanted, words = _read_format(output, format, chart), spoken()
-    demand = read_demand(plan, context, concurrency, checkpoints, confidence)
+    demand = read_demand(plan, context, concurrency, prefix_states, confidence)
     made = answering(plan, "report")
     host = read_host(plan, host_gib, pod_gib)
     answer = made.answer(plan, demand, given, host, command=_command(ctx, plan), day=_day())
@@ -125,8 +126,7 @@ def _read_format(output: str, format: str | None, chart: str | None) -> _Wanted:
     path = None if output == "-" else Path(output)
     suffix = "" if path is None else path.suffix.lower()
     chosen = format or next((name for name, suffixes in FORMATS.items() if suffix in suffixes), "html")
-    if chosen not in FORMATS:
-        raise InputError(f"--format {chosen!r}: one of {', '.join(FORMATS)}")
+    check_form(chosen, [*FORMATS])
     if chart is not None and chosen not in CHART_FORMATS:
         raise InputError(f"--chart {chart}: a single chart is written as png or svg; a {chosen} report has them all")
     if chart is not None and chart not in _CHARTS:

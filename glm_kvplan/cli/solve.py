@@ -6,11 +6,11 @@ import typer
 
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.each_role import each_role
-from glm_kvplan.cli.host_options import HostGib, PodGib, Prefix, read_host
+from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import Confidence, read_mix, read_tokens
+from glm_kvplan.cli.workload_options import WORKLOAD, Confidence, read_mix, read_tokens
 from glm_kvplan.engines.protocol import answering
 
 
@@ -24,12 +24,12 @@ def solve(
     ] = None,
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
-    context: Prefix = None,
-    mix: Annotated[
+    context: Annotated[
         str | None,
         typer.Option(
-            "--mix",
-            help="Count the requests of these lengths at once: 128k, 0.8:8k,0.2:128k, or a histogram file.",
+            "--context",
+            help="Count the requests of these lengths at once: 128k, a mix 0.8:8k,0.2:128k, or a histogram file.",
+            rich_help_panel=WORKLOAD,
             metavar="LENGTHS",
         ),
     ] = None,
@@ -47,9 +47,10 @@ def solve(
     Example: kvplan solve --gpu b200 --tp-size 4 --pre-gib 176.25 --weights-gib 44.76
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
-    host = read_host(plan, host_gib, pod_gib, context)
+    mix = read_mix(context, confidence)
+    host = read_host(plan, host_gib, pod_gib, mix)
     longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
     made = answering(plan, "solve")
-    answer = made.answer(plan, given, longest, host, mix=read_mix(mix, confidence), with_prices=prices)
+    answer = made.answer(plan, given, longest, host, mix=mix, with_prices=prices)
     print_answer("solve", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1

@@ -13,11 +13,12 @@ from glm_kvplan.answers.sweep.order import MOST_SORTED, read_order
 from glm_kvplan.answers.sweep.pareto import context_axis, frontier
 from glm_kvplan.answers.sweep.points import Row, Sweep, Workload
 from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer, answer_sweep, notes_of
+from glm_kvplan.cli.answer_forms import check_form
 from glm_kvplan.cli.app import drop_output
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, given_of
-from glm_kvplan.cli.workload_options import WORKLOAD, Checkpoints, Confidence, read_concurrency, read_confidence
+from glm_kvplan.cli.workload_options import WORKLOAD, Confidence, PrefixStates, read_concurrency, read_confidence
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.sweep_columns import SERVED_PER_GPU
 from glm_kvplan.errors import InputError, one_line
@@ -25,7 +26,7 @@ from glm_kvplan.units import parse_count
 
 _ROWS = "Sweep"
 _STREAMED = ("csv", "jsonl", "parquet")
-_FORMATS = ("table", *_STREAMED, "md", "json")
+_FORMATS = ("text", *_STREAMED, "md", "json")
 _SHOWN = 40  # rows of a table
 _BEST = f"{SERVED_PER_GPU}:desc"
 
@@ -85,7 +86,7 @@ def sweep(
         str | None,
         typer.Option(
             "--format",
-            help="table, csv, jsonl, parquet (needs pyarrow), md or json. Left out: by the name of -o, or table.",
+            help=f"{', '.join(_FORMATS)} (parquet needs pyarrow). [by the name of -o, else text]",
             metavar="NAME",
             rich_help_panel=_ROWS,
         ),
@@ -106,18 +107,18 @@ def sweep(
         str | None,
         typer.Option(
             "--concurrency",
-            help="Requests to serve at once; all that fit where left out.",
+            help="Requests at once, over the whole deployment. [all that fit]",
             rich_help_panel=WORKLOAD,
             metavar="N",
         ),
     ] = None,
     confidence: Confidence = "0.99",
-    checkpoints: Checkpoints = 0,
+    prefix_states: PrefixStates = 0,
     prompt: Annotated[
         str | None,
         typer.Option(
             "--prompt",
-            help="Longest prompt, for the headroom; the longest admitted where left out.",
+            help="Longest prompt to serve. [the longest the server admits]",
             rich_help_panel=WORKLOAD,
             metavar="TOKENS",
         ),
@@ -148,7 +149,7 @@ def sweep(
         Workload(
             None if mix is None else mix._replace(confidence=share),
             None if concurrency is None else read_concurrency(concurrency, "sweep"),
-            checkpoints,
+            prefix_states,
             None if prompt is None else parse_count(prompt, "--prompt"),
         ),
     )
@@ -216,9 +217,8 @@ def _format(form: str | None, output: str | None) -> str:
     """The output's form: as asked for, or by the file's name."""
     named = (output or "").rpartition(".")[2].lower()
     if form is None:
-        form = named if named in _FORMATS else "table"
-    if form not in _FORMATS:
-        raise InputError(f"--format {form[:40]!r}: there are {', '.join(_FORMATS)}")
+        form = named if named in _FORMATS else "text"
+    check_form(form, _FORMATS)
     if form == "parquet":
         from glm_kvplan.show.rows import check_parquet
 

@@ -52,8 +52,11 @@ def validate(
             rich_help_panel=_ALLOCATION,
         ),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write a Markdown record.", rich_help_panel=_ALLOCATION)
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Also write a Markdown record.", rich_help_panel=_ALLOCATION, metavar="FILE"
+        ),
     ] = None,
     context: Context = None,
     concurrency: Concurrency = None,
@@ -68,8 +71,8 @@ def validate(
     --max-running-requests 40
     """
     plan = plan_of(ctx)
-    if report is not None and (report.is_dir() or not report.parent.is_dir()):
-        raise InputError(f"--report {report}: not a file in a directory that exists")
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        raise InputError(f"-o {output}: not a file in a directory that exists")
     workload = read_workload(plan, context, concurrency)
     made = answering(plan, "validate")
     how = Allocating(device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
@@ -81,12 +84,12 @@ def validate(
     except KeyboardInterrupt:
         print("kvplan: interrupted; everything was freed", file=sys.stderr)
         raise
-    if report is not None:
+    if output is not None:
         from glm_kvplan.cli.language import spoken
         from glm_kvplan.show.markdown import markdown
         from glm_kvplan.show.whole_file import destination
 
-        with destination(str(report), option="--report") as file:
+        with destination(str(output)) as file:
             file.write(markdown(made.page(answer, record=True), spoken()))
     print_answer("validate", answer, lambda: made.page(answer), json)
     return 0 if answer.ok else 1

@@ -47,12 +47,12 @@ Confidence = Annotated[
         metavar="SHARE",
     ),
 ]
-Checkpoints = Annotated[
+PrefixStates = Annotated[
     int,
     typer.Option(
-        "--checkpoints",
+        "--prefix-states",
         min=0,
-        help="Shared-prefix states to keep per conversation, beside a running request's own slots.",
+        help="States to keep for each conversation's shared prefix, beside a running request's own slots.",
         rich_help_panel=WORKLOAD,
         metavar="N",
     ),
@@ -91,7 +91,7 @@ def read_load(plan: Plan, text: str, name: str) -> Workload:
 def read_demand(
     plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int, confidence: str = "0.99"
 ) -> Demand:
-    """The demand that Lengths, Concurrency, Checkpoints and Confidence describe; the rest as in `read_workload`."""
+    """The demand that Lengths, Concurrency, PrefixStates and Confidence describe; the rest as in `read_workload`."""
     from glm_kvplan.contexts import contexts, parse_contexts
 
     usual = read_workload(plan, None, concurrency)
@@ -123,7 +123,7 @@ def read_confidence(text: str) -> float:
 
 
 def read_mix(lengths: str | None, confidence: str = "0.99") -> "Contexts | None":
-    """The contexts of --mix."""
+    """The contexts of --context."""
     share = read_confidence(confidence)
     if lengths is None:
         return None

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -234,6 +234,17 @@ def read_value(flag: Flag, text: str, choices: tuple[str, ...] | None = None, pl
         raise InputError(
             f"{before}{flag.option} {quoted(text, flag.option)} is not accepted; it takes {expected}"
         ) from None
+
+
+def only_try(tries: Mapping[str, Sequence[object]] | None, name: str) -> str | None:
+    """The one value, a text, that is to be tried of the flag `name`. Raises InputError for others, and for several."""
+    if not tries:
+        return None
+    other = next((each for each in tries if each != name), None)
+    if other is not None or len(tries[name]) > 1:
+        said, only = option_of(other or name)[2:], option_of(name)[2:]
+        raise InputError(f"--try {said}: goes with --gpus; without it one value of {only} is tried")
+    return str(tries[name][0])
 
 
 def check_value(flag: Flag, value: object) -> None:

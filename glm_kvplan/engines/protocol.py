@@ -112,7 +112,7 @@ class Plan(Protocol):
     def asked_requests(self) -> int | None:
         """Requests at once that the user's own flags ask for, over the whole deployment."""
 
-    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> "HostGiven":
+    def host(self, host_gib: float | None, pod_gib: float | None) -> "HostGiven":
         """What is known of a host. Raises InputError for memory that cannot be, or that nothing would use."""
 
     @property

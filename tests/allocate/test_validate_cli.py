@@ -51,9 +51,7 @@ def test_pools_of_a_pipeline_rank(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_validate_on_the_cpu(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     record = tmp_path / "record.md"
-    code, out, _ = call(
-        capsys, "validate", *SMALL, "--device", "cpu", "--keep-free", "0", "--json", "--report", str(record)
-    )
+    code, out, _ = call(capsys, "validate", *SMALL, "--device", "cpu", "--keep-free", "0", "--json", "-o", str(record))
     document = json.loads(out)
     assert code == 0 and document["ok"] is True
     assert document["predicted_bytes"] == document["taken_bytes"] == sum(t["bytes"] for t in document["tensors"])
@@ -82,7 +80,7 @@ def test_the_verdict_is_the_exit_code(capsys: pytest.CaptureFixture[str], monkey
         (("--device", "gpu"), "--device 'gpu' is not known"),
         (("--device", "cpu", "--keep-free", "lots"), "--keep-free: 'lots' is not a size"),
         (("--device", "cpu", "--keep-free", "200000GiB"), "are free after --keep-free"),
-        (("--report", "/nowhere/at/all.md"), "not a file in a directory that exists"),
+        (("-o", "/nowhere/at/all.md"), "not a file in a directory that exists"),
         (("--with", "vllm"), "--with 'vllm' is not known"),
     ],
 )

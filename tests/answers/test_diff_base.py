@@ -100,7 +100,7 @@ def test_the_comparison_is_that_of_two_files(repository: Path) -> None:
 
 
 def test_markdown_names_every_file_that_changes(repository: Path, tmp_path: Path) -> None:
-    done = kvplan(repository, "--base", "HEAD", "deploy", "--format", f"json={tmp_path / 'j'}", "--format", "markdown")
+    done = kvplan(repository, "--base", "HEAD", "deploy", "--format", f"json={tmp_path / 'j'}", "--format", "md")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("## from HEAD to the work tree\n")
     assert "5 deployment files: 1 changed, 1 added, 1 removed, 1 not comparable, 1 the same" in done.stdout
@@ -139,7 +139,7 @@ def test_a_removed_file_and_a_folder_that_is_gone(repository: Path) -> None:
         (("--base", "main", "deploy", ".."), "outside the repository"),
         (("--base", "main", "deploy/gone.kvplan.yaml"), "deploy/gone.kvplan.yaml"),
         (("--base", "main", "deploy/serve.sh"), "a deployment file ends in"),
-        (("--base", "main", "--format", "html"), "give one of text, markdown, json"),
+        (("--base", "main", "--format", "html"), "there are text, md, json"),
     ],
 )
 def test_bad_use_is_one_line_and_exit_code_2(repository: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -6,7 +6,7 @@ from paths import ROOT
 
 from glm_kvplan.cli import COMMANDS, main
 from glm_kvplan.cli.app import _options, app
-from glm_kvplan.cli.guesses import _MEANT, _OPTIONS
+from glm_kvplan.cli.guesses import _MEANT, _ONCE, _OPTIONS
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.protocol import NAMES, engine_named
 from glm_kvplan.engines.twins import _GUESSED
@@ -105,6 +105,28 @@ def test_options_that_there_are_not(words: str, said: str, capsys: pytest.Captur
     assert (out, err.count("\n")) == ("", 1) and said in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("solve --mix 8k", "solve --mix is now solve --context"),
+        ("advise --checkpoints 3", "advise --checkpoints is now advise --prefix-states"),
+        ("advise --try-state-dtype bfloat16", "is now advise --try FLAG=VALUE"),
+        ("check --config-root . x", "check --config-root is now check --root"),
+        ("validate --report x.md", "validate --report is now validate --output"),
+        ("check --format markdown x", "--format markdown is now --format md"),
+        ("diff --format markdown=x.md x", "--format markdown is now --format md"),
+        ("report -o x.md --format markdown", "--format markdown is now --format md"),
+        ("sweep --over tp_size=4,8 --format table", "--format table is now --format text"),
+        ("advise --try kv-cache-dtype=bfloat16", "goes with --gpus; without it one value of mamba-ssm-dtype is tried"),
+        ("advise --try mamba-ssm-dtype=bfloat16,float32", "goes with --gpus"),
+    ],
+)
+def test_names_that_options_had(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*words.split()) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and said in err
+
+
 def test_what_is_guessed_at_is_a_flag_and_the_guess_is_none() -> None:
     for name in NAMES:
         options = {spelling for flag in engine_named(name).flags for spelling in (*flag.options, *flag.negative)}
@@ -115,7 +137,7 @@ def test_what_is_guessed_at_is_a_flag_and_the_guess_is_none() -> None:
     own = {
         spelling for command in COMMANDS for spelling in _options(command, typer.Context(typer.main.get_command(app)))
     }
-    assert own >= _OPTIONS.keys() - {"--lang"} and own.isdisjoint({*_MEANT} - {"--mix"})
+    assert own >= _OPTIONS.keys() - {"--lang"} and own.isdisjoint({**_MEANT, **_ONCE})
 
 
 def test_several_cards_in_a_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,3 +206,11 @@ def test_refused_in_one_line(capsys: pytest.CaptureFixture[str], words: tuple[st
     refused_by_engine = says in ("page_first", "prefix cache")  # an answer, and it is no
     assert (code, out) == (1 if refused_by_engine else 2, "")
     assert err.count("\n") == 1 and says in err
+
+
+def test_contexts_are_counted_and_their_mean_is_the_cached_prefix(capsys: pytest.CaptureFixture[str]) -> None:
+    for lengths, prefix in (("8k", 8192), ("0.75:8k,0.25:128k", 38_912)):
+        found = answer(capsys, *EXAMPLE_A, "--context", lengths)
+        assert found["host"]["coverage"]["prefix_tokens"] == prefix and found["served"]["requests"] > 0
+    plain = answer(capsys, "solve", "--gpu", "h200", "--tp-size", "8", "--context", "8k")
+    assert plain["host"] is None and plain["served"]["requests"] > 0

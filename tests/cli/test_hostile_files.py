@@ -17,7 +17,7 @@ ESC = {
 
 
 @pytest.mark.parametrize("kind", ESC)
-@pytest.mark.parametrize("format", ["text", "github", "markdown", "junit", "sarif", "json"])
+@pytest.mark.parametrize("format", ["text", "github", "md", "junit", "sarif", "json"])
 def test_no_escape_and_no_command_of_a_stranger(
     kind: str, format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,7 +104,7 @@ def test_no_form_of_a_launch_tells_its_secret(
         (tmp_path / f"{name}.pod.yaml").write_text(manifest(text), encoding="utf-8")
         (tmp_path / f"{name}.pod.kvplan.yaml").write_text(f"launch_file: {name}.pod.yaml\n", encoding="utf-8")
         files += [f"{name}.kvplan.yaml", f"{name}.pod.kvplan.yaml"]
-    for format in ("text", "json", "github", "junit", "sarif", "markdown"):
+    for format in ("text", "json", "github", "junit", "sarif", "md"):
         code, found = said(capsys, "check", "--format", format, *files)
         assert code == 2
         assert CANARY not in found, [line for line in found.splitlines() if CANARY in line][:3]
@@ -237,9 +237,9 @@ def test_a_config_file_lies_in_the_folder_of_the_file_that_names_it(
             assert (code == 0) is holds, found
             assert holds or "outside" in " ".join(found.split()) or "cannot be read" in found
     file.write_text(f"launch: {SERVE} --config ../values.yaml\n", encoding="utf-8")
-    assert said(capsys, "check", str(file), "--config-root", str(tmp_path))[0] == 2  # .. of that folder
+    assert said(capsys, "check", str(file), "--root", str(tmp_path))[0] == 2  # .. of that folder
     file.write_text(f"launch: {SERVE} --config values.yaml\n", encoding="utf-8")
-    assert said(capsys, "check", str(file), "--config-root", str(tmp_path))[0] == 0
+    assert said(capsys, "check", str(file), "--root", str(tmp_path))[0] == 0
 
 
 def test_what_a_deployment_file_names_lies_in_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

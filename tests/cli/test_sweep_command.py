@@ -128,7 +128,7 @@ def test_readings_of_another_layout_are_told(capsys: Any) -> None:
     ("words", "told"),
     [
         ((), "at least one axis"),
-        (("--over", "tp=1", "--format", "xml"), "table, csv, jsonl, parquet"),
+        (("--over", "tp=1", "--format", "xml"), "text, csv, jsonl, parquet"),
         (("--over", "tp=1", "--format", "parquet"), "-o FILE.parquet"),
         (("--over", "tp=1", "--format", "csv", "--json"), "--json and --format csv: give one"),
         (("--over", "tp=1", "--where", "x > 1"), "no column"),

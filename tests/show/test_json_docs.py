@@ -23,7 +23,7 @@ COMMANDS = {
     "host": "solve --gpu b200 --tp-size 4 --enable-hierarchical-cache --hicache-size 100 --host-gib 256 --context 8k",
     "solve": f"solve {B200} --prices",
     "solve, refused": "solve --gpu b200 --tp-size 4 --pre-gib 177 --available-gib 33",
-    "solve of vLLM": "solve --gpu h200 --mix 0.8:8k,0.2:128k --prices -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
+    "solve of vLLM": "solve --gpu h200 --context 0.8:8k,0.2:128k --prices -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
     "solve of vLLM, refused": "solve --gpu h200 --available-gib 4 -- vllm serve zai-org/GLM-5.3-Flash -tp 4",
     "advise": "advise --gpu h200 --tp-size 8 --kv-cache-dtype fp8_e4m3 --concurrency 150",
     "validate": "validate --device meta --tp-size 4",

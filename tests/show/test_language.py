@@ -20,7 +20,7 @@ EXAMPLE = str(ROOT / "examples" / "h200-tp8-dp8.kvplan.yaml")
 COMMANDS = (
     ("estimate", *SGLANG, "--concurrency", "80", "--explain"),
     ("estimate", "--kv-cache-dtype", "fp8_e4m3"),
-    ("solve", *SGLANG, "--prices", "--mix", "0.8:8k,0.2:128k"),
+    ("solve", *SGLANG, "--prices", "--context", "0.8:8k,0.2:128k"),
     ("solve", *SGLANG, "--mem-fraction-static", "0.3"),
     ("solve", *SGLANG, "--enable-hierarchical-cache", "--host-gib", "2000"),
     ("advise", *SGLANG, "--context", "128k", "--concurrency", "200"),

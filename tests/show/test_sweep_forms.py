@@ -56,7 +56,7 @@ def test_json_has_the_rows_that_are_streamed(words: tuple[str, ...], capsys: pyt
 
 
 @pytest.mark.parametrize("words", [BOTH, OWN, VLLM], ids=["both engines", "SGLang", "vLLM"])
-@pytest.mark.parametrize("form", ["table", "md"])
+@pytest.mark.parametrize("form", ["text", "md"])
 def test_a_page_says_what_json_says(
     words: tuple[str, ...], form: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

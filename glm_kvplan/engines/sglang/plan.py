@@ -10,7 +10,6 @@ from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, packed_fp4, quantization_method, weight_format
-from glm_kvplan.errors import InputError
 from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
 from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN, Model
 
@@ -59,13 +58,11 @@ class Plan(Given):
         asked = self.flags.get("max_running_requests")
         return asked if isinstance(asked, int) else None
 
-    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> "HostGiven":
+    def host(self, host_gib: float | None, pod_gib: float | None) -> "HostGiven":
         """What is known of a host, as bytes. Raises InputError for memory that cannot be, or that nothing would use."""
         from glm_kvplan.engines.sglang.sizing.host_given import host_given
 
-        if prefix_tokens is not None and not self.deployment.enable_hierarchical_cache:
-            raise InputError("--context is the cached prefix of HiCache's coverage; add --enable-hierarchical-cache")
-        return host_given(self.deployment, host_gib=host_gib, pod_gib=pod_gib, prefix_tokens=prefix_tokens)
+        return host_given(self.deployment, host_gib=host_gib, pod_gib=pod_gib)
 
     @property
     def hosts(self) -> int:

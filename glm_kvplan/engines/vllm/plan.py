@@ -65,9 +65,9 @@ class Plan(Given):
         asked = self.flags.get("max_num_seqs")
         return asked * self.deployment.data_parallel_size if isinstance(asked, int) else None
 
-    def host(self, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None = None) -> HostGiven:
+    def host(self, host_gib: float | None, pod_gib: float | None) -> HostGiven:
         """What is known of a host: nothing of it is planned. Raises InputError where something was given."""
-        if not host_gib is pod_gib is prefix_tokens is None:
+        if not host_gib is pod_gib is None:
             raise InputError("vLLM's host memory is not planned here; leave --host-gib and --pod-gib out")
         return UNKNOWN_HOST
 

@@ -253,15 +253,13 @@ def test_balance_by_size() -> None:
 
 
 def test_memory_in_words() -> None:
-    assert host_given(PLAIN, host_gib=0.5, pod_gib=LARGEST_GIB, prefix_tokens=77) == (
-        GIB // 2, int(LARGEST_GIB * GIB), 77,
-    )  # fmt: skip
-    assert host_given(Deployment(), host_gib=None, pod_gib=None, prefix_tokens=None) == (None, None, None)
+    assert host_given(PLAIN, host_gib=0.5, pod_gib=LARGEST_GIB) == (GIB // 2, int(LARGEST_GIB * GIB), None)
+    assert host_given(Deployment(), host_gib=None, pod_gib=None) == (None, None, None)
     for value in (0.0, -1.0, LARGEST_GIB * 1.01, float("nan"), float("inf")):
         with pytest.raises(InputError, match=r"--pod-gib .*: give the GiB of one host, more than 0"):
-            host_given(PLAIN, host_gib=None, pod_gib=value, prefix_tokens=None)
+            host_given(PLAIN, host_gib=None, pod_gib=value)
     with pytest.raises(InputError, match="--host-gib is checked against HiCache's host pools"):
-        host_given(Deployment(), host_gib=1.0, pod_gib=None, prefix_tokens=None)
+        host_given(Deployment(), host_gib=1.0, pod_gib=None)
 
 
 def hazards(

@@ -127,7 +127,7 @@ def test_check_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     }
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     assert check_file(str(path)).verdict == "holds"
-    for form in ("text", "json", "github", "junit", "sarif", "markdown"):
+    for form in ("text", "json", "github", "junit", "sarif", "md"):
         assert run(capsys, "check", str(path), "--format", form)[0] == 0
     document["expect"] = {"min_context": 131072, "min_concurrency": 26}
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
@@ -145,7 +145,7 @@ def test_what_serves_as_it_is_needs_no_change() -> None:
 @pytest.mark.parametrize(("lengths", "requests"), [("128k", 30), ("0.8:8k,0.2:128k", 90), ("8k", 190)])
 def test_every_option_serves_when_it_is_typed(release: str, lengths: str, requests: int) -> None:
     made = plan(release, max_model_len=131072, speculative_config=MTP3)
-    found = advise(made, lengths, requests, MEASURED, state_dtype="bfloat16")
+    found = advise(made, lengths, requests, MEASURED, tries={"mamba_ssm_cache_dtype": ["bfloat16"]})
     assert found.now.requests < requests and found.options
     for option in found.options:
         typed = {name: value for name, value in {**made.flags, **option.flags}.items() if value is not None}
@@ -161,7 +161,7 @@ def test_a_bfloat16_state_is_advised_where_it_is_asked_for() -> None:
     made = plan("0.33.0", max_model_len=131072, speculative_config=MTP3)
     texts = [option.text for option in advise(made, "8k", 130, MEASURED).options]
     assert not any("mamba" in text for text in texts)
-    texts = [option.text for option in advise(made, "8k", 130, MEASURED, state_dtype="bfloat16").options]
+    texts = [option.text for option in advise(made, "8k", 130, MEASURED, tries={"mamba_ssm_cache_dtype": ["bfloat16"]}).options]
     assert "--mamba-ssm-cache-dtype bfloat16" in texts
 
 
@@ -180,7 +180,7 @@ def test_advise_command(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, *words[:-6], "--concurrency", "90000", "--json", *SERVE)
     document = json.loads(out)
     assert (code, document["holds"], document["options"]) == (1, False, [])
-    code, out, err = run(capsys, *words[:-6], "--checkpoints", "3", *SERVE)
+    code, out, err = run(capsys, *words[:-6], "--prefix-states", "3", *SERVE)
     assert (code, out) == (2, "") and "leave it out" in err
-    code, out, err = run(capsys, *words[:-6], "--try-state-dtype", "float16", *SERVE)
+    code, out, err = run(capsys, *words[:-6], "--try", "mamba-ssm-cache-dtype=float16", *SERVE)
     assert (code, out) == (2, "") and "float32 or bfloat16" in err

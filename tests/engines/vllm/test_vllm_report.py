@@ -149,7 +149,7 @@ def test_a_report_is_written_and_its_verdict_printed(capsys: pytest.CaptureFixtu
     assert code == 1 and out.startswith("No: 29 of 64 requests") and "GPU KV cache size" in path.read_text("utf-8")
     code, _, err = run(capsys, "report", "-o", str(tmp_path / "x.svg"), "--chart", "split", "--gpu", "h200", *SERVE)
     assert code == 2 and "all its blocks are alike" in err
-    code, _, err = run(capsys, "report", "-o", "-", "--format", "md", "--checkpoints", "1", "--gpu", "h200", *SERVE)
+    code, _, err = run(capsys, "report", "-o", "-", "--format", "md", "--prefix-states", "1", "--gpu", "h200", *SERVE)
     assert code == 2 and err.count("\n") == 1
 
 

@@ -1,10 +1,11 @@
 """Flags that serve a workload, and the proof that they do: the answer of `kvplan advise`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
+from glm_kvplan.engines.flag import only_try
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
@@ -48,11 +49,22 @@ class AdviseAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
 
-def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: str | None = None) -> AdviseAnswer:
-    """The advice, its own solution, and what the engine's default split would have served."""
+def answer_advise(
+    plan: Plan, demand: Demand, given: MemoryGiven, tries: Mapping[str, Sequence[object]] | None = None
+) -> AdviseAnswer:
+    """The advice, its own solution, and what the engine's default split would have served.
+
+    Of `tries`, values by flag, another dtype of the state is tried. Raises InputError for others.
+    """
+    state_dtype = only_try(tries, "mamba_ssm_dtype")
     server = Server(plan, given)
     budget, weights = server.budget, server.weights
-    found = advise(server, demand, state_dtype=state_dtype, keep_fraction="mem_fraction_static" in plan.flags)
+    found = advise(
+        server,
+        demand,
+        state_dtype=None if state_dtype is None else str(state_dtype),
+        keep_fraction="mem_fraction_static" in plan.flags,
+    )
     return AdviseAnswer(
         head=head_of(plan),
         demand=show_demand(demand),

@@ -8,9 +8,7 @@ from glm_kvplan.units import GIB, LARGEST_GIB
 from glm_kvplan.workload import HostGiven
 
 
-def host_given(
-    deployment: Deployment, *, host_gib: float | None, pod_gib: float | None, prefix_tokens: int | None
-) -> HostGiven:
+def host_given(deployment: Deployment, *, host_gib: float | None, pod_gib: float | None) -> HostGiven:
     """The user's words as bytes. Raises InputError for memory that cannot be, or that nothing would use."""
     found: list[int | None] = []
     for name, gib in (("--host-gib", host_gib), ("--pod-gib", pod_gib)):
@@ -19,4 +17,4 @@ def host_given(
         if gib is not None and not deployment.enable_hierarchical_cache:
             raise InputError(f"{name} is checked against HiCache's host pools; add --enable-hierarchical-cache")
         found.append(None if gib is None else int(gib * GIB))
-    return HostGiven(found[0], found[1], prefix_tokens)
+    return HostGiven(found[0], found[1])

@@ -1,10 +1,11 @@
 """Flags that serve a workload on vLLM, each proved by starting it anew: the answer of `kvplan advise`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
+from glm_kvplan.engines.flag import only_try
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.answers.solve_answer import MemoryShown
 from glm_kvplan.engines.vllm.plan import Plan
@@ -66,16 +67,19 @@ class AdviseAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
 
-def answer_advise(plan: Plan, demand: Demand, given: MemoryGiven, state_dtype: str | None = None) -> AdviseAnswer:
+def answer_advise(
+    plan: Plan, demand: Demand, given: MemoryGiven, tries: Mapping[str, Sequence[object]] | None = None
+) -> AdviseAnswer:
     """What serves `demand`: the deployment as it is, or the first change that does. Every change is started anew.
 
-    A bfloat16 state is advised where `state_dtype` asks for it. Raises InputError for memory that is unknown and for
+    A bfloat16 state is advised where `tries`, values by flag, asks for it. Raises InputError for unknown memory and for
     checkpoints, RefusedError where less is free than vLLM takes.
     """
     if demand.checkpoints:
-        raise InputError("--checkpoints: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")
+        raise InputError("--prefix-states: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")
+    state_dtype = only_try(tries, "mamba_ssm_cache_dtype")
     if state_dtype not in (None, "bfloat16", "float32"):
-        raise InputError(f"--try-state-dtype {state_dtype!r}: the KDA state is float32 or bfloat16")
+        raise InputError(f"--try mamba-ssm-cache-dtype={state_dtype}: the KDA state is float32 or bfloat16")
     begun = begin(plan, given)
     contexts = demand.contexts
 
