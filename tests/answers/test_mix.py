@@ -107,13 +107,13 @@ def test_what_estimate_needs_is_what_solve_serves(confidence: str, capsys: pytes
     found = document(capsys, "estimate", *card, *asked)
     for less, served in ((0, 40), (64, 39)):
         cap = str(found["needed_sizes"]["tokens"] - less)
-        answer = document(capsys, "solve", *card, "--mix", THREE, *how, "--max-total-tokens", cap)
+        answer = document(capsys, "solve", *card, "--context", THREE, *how, "--max-total-tokens", cap)
         assert answer["served"]["requests"] == served
     blocks = document(capsys, "estimate", "--gpu", "h200", *asked, *VLLM)["blocks"]["total"]
     for less, served in ((0, 40), (1, 39)):
         cap = ("--num-gpu-blocks-override", str(blocks - less))
         answer = document(
-            capsys, "solve", "--gpu", "h200", "--mix", THREE, *how, *VLLM, *cap, "--max-model-len", "131072"
+            capsys, "solve", "--gpu", "h200", "--context", THREE, *how, *VLLM, *cap, "--max-model-len", "131072"
         )
         (mixed,) = (each for each in answer["served"] if each["mixed"])
         assert mixed["requests"] == served
@@ -270,10 +270,10 @@ def test_what_counts_requests_says_none_and_what_lays_them_out_refuses(
 ) -> None:
     """A launch may well refuse what comes: that is an answer of those who count, and no input of those who build."""
     card = ("--gpu", "h200")
-    served = document(capsys, "solve", *card, "--mix", TWO, *engine)["served"]
+    served = document(capsys, "solve", *card, "--context", TWO, *engine)["served"]
     mixed = served if isinstance(served, dict) else next(each for each in served if each["mixed"])
     assert (mixed["requests"], mixed["limit"]) == (0, limit)
-    assert run(capsys, "solve", *card, "--mix", TWO, *engine)[0] == 0
+    assert run(capsys, "solve", *card, "--context", TWO, *engine)[0] == 0
     (row,) = document(capsys, "sweep", *card, "--context", TWO, "--over", "gpu=h200", *engine)["rows"]
     assert (row["served"], row["served_bound_by"]) == (0, limit)
     advised = document(capsys, "advise", *card, "--context", TWO, *engine)

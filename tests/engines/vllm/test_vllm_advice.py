@@ -161,7 +161,8 @@ def test_a_bfloat16_state_is_advised_where_it_is_asked_for() -> None:
     made = plan("0.33.0", max_model_len=131072, speculative_config=MTP3)
     texts = [option.text for option in advise(made, "8k", 130, MEASURED).options]
     assert not any("mamba" in text for text in texts)
-    texts = [option.text for option in advise(made, "8k", 130, MEASURED, tries={"mamba_ssm_cache_dtype": ["bfloat16"]}).options]
+    tries = {"mamba_ssm_cache_dtype": ["bfloat16"]}
+    texts = [option.text for option in advise(made, "8k", 130, MEASURED, tries=tries).options]
     assert "--mamba-ssm-cache-dtype bfloat16" in texts
 
 
