@@ -243,7 +243,7 @@ def only_try(tries: Mapping[str, Sequence[object]] | None, name: str) -> str | N
     other = next((each for each in tries if each != name), None)
     if other is not None or len(tries[name]) > 1:
         said, only = option_of(other or name)[2:], option_of(name)[2:]
-        raise InputError(f"--try {said}: goes with --gpus; without it one value of {only} is tried")
+        raise InputError(f"--try {said} goes with --gpus; without it one value of {only} is tried")
     return str(tries[name][0])
 
 

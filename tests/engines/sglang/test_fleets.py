@@ -120,7 +120,7 @@ def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--try", "kv_cache_dtype=fp8_e4m3"), "go with --gpus"),
+        (("--try", "kv_cache_dtype=fp8_e4m3"), "goes with --gpus"),
         (("--gpus", "8", "--try", "nothing=1"), "FLAG=VALUE"),
         (("--gpus", "many"), "--gpus"),
         (("--gpus", "4096"), "at most 1024"),

@@ -128,7 +128,7 @@ def test_validate(
     pytest.importorskip("torch")
     record = tmp_path / "record.md"
     words = ("validate", "--device", device, "--engine", f"vllm-{release}", "--num-gpu-blocks-override", "9", *flags)
-    code, out, err = run(capsys, *words, "--report", str(record))
+    code, out, err = run(capsys, *words, "-o", str(record))
     assert code == 0, err
     assert "equal to the byte" in out and "equal to the byte" in record.read_text(encoding="utf-8")
     code, out, _ = run(capsys, *words, "--json")
