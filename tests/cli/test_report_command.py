@@ -60,6 +60,8 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = ("--gpu", "b200", "--tp-size", "4", "--pre-gib", "176", "--available-gib", "130")
     code, _, _ = run(capsys, "-o", target, *refused, "--max-mamba-cache-size", "9000")
     assert code == 1 and "refuses to start" in Path(target).read_text(encoding="utf-8")
+    code, out, _ = run(capsys, "-o", target, *MTP, "--context", "2m")
+    assert code == 1 and "bound by context length" in " ".join(out.split())
 
 
 REFUSED = {
@@ -71,7 +73,6 @@ REFUSED = {
     "chart": (["-o", "{}/a.svg", "--chart", "pie"], "--chart 'pie'"),
     "png to a terminal": (["-o", "-", "--format", "png"], "a png is not text"),
     "no host": (["-o", "{}/a.svg", "--chart", "host"], "HiCache is off"),
-    "context": (["-o", "{}/a.html", "--context", "2m"], "--context-length"),
     "still": (["-o", "{}/a.svg", "--chart", "split", "--disable-radix-cache", "--max-running-requests", "9"], "radix"),
 }
 
