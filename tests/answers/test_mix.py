@@ -176,7 +176,7 @@ def test_check_judges_a_mix_by_the_binomial(tmp_path: Path, capsys: pytest.Captu
                 assert found["limit"].startswith("tokens")
             assert "min_concurrency of 80% 8,192, 20% 131,072: 99% of the time" in " ".join(file["notes"])
     words = [f"--{flag.replace('_', '-').replace(': ', '=')}" for flag in flags.split(", ")]
-    served = document(capsys, "solve", "--gpu", "h200", "--engine", "0.5.23", "--mix", TWO, *words)["served"]
+    served = document(capsys, "solve", "--gpu", "h200", "--engine", "0.5.23", "--context", TWO, *words)["served"]
     assert served["requests"] == held
     path = written(tmp_path, f"min_concurrency: 1, contexts: '{TWO}', confidence: mean", flags)
     _, file = checked(capsys, path)
