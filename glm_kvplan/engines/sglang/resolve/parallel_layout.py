@@ -1,8 +1,7 @@
-"""How the ranks are divided: tensor, attention-data, context, pipeline and expert parallelism."""
+"""How the ranks of a stage are divided: tensor, attention-data, context and expert parallelism."""
 
-from glm_kvplan.engines.sglang.pipeline import pipeline_stages
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Reason, Site, switched_on
-from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.errors import RefusedError
 
 _GROUPS = Reason(
     "--dp-size with --enable-dp-attention splits attention into {a.attn_dp_size} groups, one request each at a time",
@@ -29,9 +28,6 @@ _ZIGZAG = Reason("zigzag prefill CP needs deepep", "arg_groups/model_overrides/d
 _CHUNK = Reason(
     "{a.undivided_chunk_size} divided by {a.attn_dp_size} attention groups",
     "arg_groups/parallel_hook.py:327-331 at 0.5.23",
-)
-_NO_OVERLAP = Reason(
-    "pipeline parallelism runs without the overlap scheduler", "arg_groups/overrides.py:1624-1628 at 0.5.23"
 )
 
 _EXPERT_SPANNING = frozenset(
@@ -239,13 +235,6 @@ def expert_ranks(a: Arguments, site: Site) -> None:
         )
 
 
-def pipeline_overlap(a: Arguments, site: Site) -> None:
-    """Pipeline stages switch the overlap scheduler off, after the state strategy was chosen."""
-    if a.pp_size > 1 and not a.disable_overlap_schedule:
-        a.disable_overlap_schedule = True
-        a.because["disable_overlap_schedule"] = _NO_OVERLAP
-
-
 def check_layout(a: Arguments, site: Site) -> None:
     """The checks on the finished layout, and what the shapes of this checkpoint ask of it.
 
@@ -277,46 +266,3 @@ def check_layout(a: Arguments, site: Site) -> None:
             raise RefusedError(
                 f"{heads} {kind} heads do not divide over {ranks} ranks", "configs/mamba_utils.py:347-350 at 0.5.23"
             )
-    if a.pp_size > 1:
-        _pipeline(a, site)
-
-
-def _pipeline(a: Arguments, site: Site) -> None:
-    layers = site.geometry.num_hidden_layers
-    if a.pp_size > layers:
-        raise InputError(f"--pp-size {a.pp_size}: the model has {layers} layers")
-    text = site.environment.get("SGLANG_PP_LAYER_PARTITION")
-    if text is not None:
-        try:
-            a.pipeline_partition = tuple(int(layer) for layer in text.split(","))
-        except ValueError:
-            raise InputError(f"SGLANG_PP_LAYER_PARTITION={text!r}: write layer counts such as 23,22") from None
-        if min(a.pipeline_partition) < 0:
-            raise InputError(f"SGLANG_PP_LAYER_PARTITION={text!r}: a stage cannot hold fewer than 0 layers")
-        pipeline_stages(layers, a.pp_size, a.pipeline_partition)
-    if a.speculative_algorithm is not None:
-        _pipeline_speculation(a, site, switched_on(site.environment, "SGLANG_ENABLE_PP_SPEC"))
-
-
-def _pipeline_speculation(a: Arguments, site: Site, everywhere: bool) -> None:
-    source = "arg_groups/validation_hook.py:119-171 at 0.5.23"
-    if not site.profile.pipeline_speculation:
-        raise RefusedError(
-            f"--pp-size with speculation: this release refuses it; {site.profile.otherwise(pipeline_speculation=True)}",
-            "arg_groups/validation_hook.py:82 at 0.5.20",
-        )
-    prefill = a.disaggregation_mode == "prefill"
-    if a.speculative_algorithm == "DSPARK":
-        if everywhere or not prefill:
-            raise RefusedError("--pp-size with DSPARK: on a PD prefill server only", source)
-    elif a.speculative_algorithm != "EAGLE" or a.enable_multi_layer_eagle:
-        raise RefusedError(f"--pp-size with {a.speculative_algorithm}: EAGLE (or NEXTN) only", source)
-    elif everywhere:
-        if a.disaggregation_mode != "null" or a.speculative_adaptive or a.enable_dp_attention:
-            raise RefusedError(
-                "SGLANG_ENABLE_PP_SPEC: without PD roles, adaptive speculation and attention DP only", source
-            )
-    elif not prefill:
-        raise RefusedError(
-            "--pp-size with speculation: on a PD prefill server only, or with SGLANG_ENABLE_PP_SPEC=1", source
-        )

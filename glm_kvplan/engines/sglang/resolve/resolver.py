@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.flags import FLAG, missing_in
 from glm_kvplan.engines.sglang.profile import EngineProfile
-from glm_kvplan.engines.sglang.resolve import attention, graphs, hicache, speculation, unwired
+from glm_kvplan.engines.sglang.resolve import attention, graphs, hicache, speculation, stages, unwired
 from glm_kvplan.engines.sglang.resolve import disaggregation as roles
 from glm_kvplan.engines.sglang.resolve import linear_attention as state
 from glm_kvplan.engines.sglang.resolve import memory_fraction as memory
@@ -76,7 +76,7 @@ def resolve(
     parallel.share_context_parallel_groups(a, site)
     graphs.context_parallel_graph_default(a, site)
     parallel.expert_ranks(a, site)
-    parallel.pipeline_overlap(a, site)
+    stages.pipeline_overlap(a, site)
     speculation.speculation(a, site)
     state.check_ring(a, site)
 
@@ -87,6 +87,7 @@ def resolve(
     unwired.unwired_pools(a, site)
     unwired.unread_flags(a, site)
     parallel.check_layout(a, site)
+    stages.check_stages(a, site)
     memory.check_chunk(a, site)
     memory.check_fraction(a, site)
     attention.row_layout(a, site)
