@@ -1,9 +1,14 @@
-"""How a command prints its answer: its page on the terminal, or the answer itself as JSON."""
+"""How a command prints its answer: its page on the terminal, or the answer itself as JSON; and its notes after it."""
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from glm_kvplan.errors import one_line
+
 if TYPE_CHECKING:
+    import typer
+
     from glm_kvplan.show.page import Page
 
 
@@ -29,3 +34,15 @@ def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: st
         from glm_kvplan.show.text import print_page
 
         print_page(page(), stream, spoken())
+
+
+def note(ctx: "typer.Context", text: object) -> None:
+    """A remark about how the input was read: printed after the answer, and not where an error takes its place."""
+    ctx.obj["notes"].append(one_line(str(text)))
+
+
+def print_notes(notes: list[str]) -> None:
+    """The remarks so far, each once, to standard error; none is left."""
+    for text in dict.fromkeys(notes):
+        print(f"kvplan: note: {text}", file=sys.stderr)
+    notes.clear()

@@ -13,9 +13,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glm_kvplan.cli import COMMANDS, PANELS
+from glm_kvplan.cli.answering import print_notes
 from glm_kvplan.cli.language import take_language
 from glm_kvplan.engines.protocol import Engine, assumed_engine
-from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.errors import InputError, KvplanError, one_line
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
@@ -186,17 +187,22 @@ def run(arguments: list[str] | None) -> None:
     ours = ["--help" if word == "-h" else word for word in ours]
     if ours[:1] == ["help"]:  # kvplan help solve
         ours = [*ours[1:2], "--help"]
+    notes: list[str] = []  # how the input was read: for whoever gets an answer
     try:
         ours = take_language(ours)
         code = app(
             args=ours,
             prog_name="kvplan",
             standalone_mode=False,
-            obj={"launch": launch, "words": ours, "whole_process": arguments is None},
+            obj={"launch": launch, "words": ours, "whole_process": arguments is None, "notes": notes},
         )
+        print_notes(notes)
     except (KvplanError, typer.TyperException) as error:
         message = str(error) if isinstance(error, KvplanError) else error.format_message()
-        _fail(message, 1 if isinstance(error, KvplanError) and error.is_no else 2)
+        no = isinstance(error, KvplanError) and error.is_no
+        if no:
+            print_notes(notes)
+        _fail(message, 1 if no else 2)
     except _ReaderLeft:
         drop_output()
         sys.exit(_BROKEN_PIPE)
@@ -210,8 +216,7 @@ def run(arguments: list[str] | None) -> None:
 
 def _fail(message: str, code: int = 2) -> None:
     with suppress(OSError):
-        line = " ".join(without_userinfo(message).split())
-        print("kvplan: " + "".join(char if char.isprintable() else "?" for char in line), file=sys.stderr)
+        print("kvplan: " + one_line(" ".join(without_userinfo(message).split())), file=sys.stderr)
     sys.exit(code)
 
 

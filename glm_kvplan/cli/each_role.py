@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from glm_kvplan.cli.answering import print_notes
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.options import container_taken, sources_of
 from glm_kvplan.engines.planner import read_launch
@@ -35,6 +36,8 @@ def each_role(command: Callable[..., int]) -> Callable[..., int]:
             print(one_line(f"{label}: the {role} server") + "\n", flush=True)
             container_taken(ctx, label)
             codes.append(command(ctx, **values))
+            print(end="", flush=True)
+            print_notes(ctx.obj["notes"])
             print()
         first, last = roles.values()
         print(one_line(f"Between them: each request's cache rows and its state pass from {first} to {last}."))

@@ -38,6 +38,6 @@ def estimate(
     plan = plan_of(ctx)
     workload = read_held(plan, context, concurrency, confidence)
     made = answering(plan, "estimate")
-    answer = made.answer(plan, workload, read_host(plan, host_gib, pod_gib))
+    answer = made.answer(plan, workload, read_host(ctx, plan, host_gib, pod_gib))
     print_answer("estimate", answer, lambda: made.page(answer, explain=explain), json)
     return 0 if answer.holds else 1

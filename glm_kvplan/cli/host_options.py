@@ -1,12 +1,11 @@
 """The options that say what is known of a host's memory."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glm_kvplan.cli.answering import note
 from glm_kvplan.engines.protocol import Plan
-from glm_kvplan.errors import one_line
 from glm_kvplan.units import GIB
 from glm_kvplan.workload import HostGiven
 
@@ -30,7 +29,9 @@ PodGib = Annotated[
 ]
 
 
-def read_host(plan: Plan, host_gib: float | None, pod_gib: float | None, mix: "Contexts | None" = None) -> HostGiven:
+def read_host(
+    ctx: typer.Context, plan: Plan, host_gib: float | None, pod_gib: float | None, mix: "Contexts | None" = None
+) -> HostGiven:
     """What the options say, the memory limit of the launch's own container where they do not say one.
 
     The mean of `mix` is the cached prefix whose coverage is told.
@@ -40,7 +41,7 @@ def read_host(plan: Plan, host_gib: float | None, pod_gib: float | None, mix: "C
     container = plan.given.container
     if pod_gib is None and container is not None and container.memory_bytes is not None and plan.has_host_pools:
         pod_gib = container.memory_bytes / GIB
-        text = f"host pools are held against the memory limit of container {container.label}: --pod-gib {pod_gib:.10g}"
-        print(f"kvplan: note: {one_line(text)}", file=sys.stderr)
+        limit = f"the memory limit of container {container.label}: --pod-gib {pod_gib:.10g}"
+        note(ctx, f"host pools are held against {limit}")
     given = plan.host(host_gib, pod_gib)
     return given if mix is None else given._replace(prefix_tokens=max(1, round(mix.mean)))

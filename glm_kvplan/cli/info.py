@@ -1,14 +1,13 @@
 """`kvplan info`: what kvplan knows before anything is planned, a topic at a time."""
 
-import sys
 from typing import Annotated
 
 import typer
 
-from glm_kvplan.cli.answering import print_answer
+from glm_kvplan.cli.answering import note, print_answer
 from glm_kvplan.cli.options import Json, Model, Revision, every_release
 from glm_kvplan.engines.protocol import assumed_engine, engine_answering, find_release
-from glm_kvplan.errors import InputError, one_line
+from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import quoted
 
 _TOPICS = {
@@ -66,7 +65,7 @@ def info(
         cards = answer_gpus()
         print_answer("info gpus", cards, lambda: gpus_page(cards), json)
     elif topic == "model":
-        _model(model, revision, json)
+        _model(ctx, model, revision, json)
     elif topic == "schema":
         from glm_kvplan.answers.check.file_schema import json_schema
         from glm_kvplan.show.json import print_json
@@ -100,12 +99,12 @@ def _engines(compared: list[str], json: bool) -> None:
     print_answer("info engines A B", found, lambda: page, json)
 
 
-def _model(name: str | None, revision: str | None, json: bool) -> None:
+def _model(ctx: typer.Context, name: str | None, revision: str | None, json: bool) -> None:
     from glm_kvplan.model.loader import load_model
 
     loaded = load_model(name, revision=revision)
     for warning in loaded.warnings:
-        print(f"kvplan: note: {one_line(warning)}", file=sys.stderr)
+        note(ctx, warning)
     made = engine_answering(assumed_engine(), "model")
     answer = made.answer(loaded)
     print_answer("info model", answer, lambda: made.page(answer), json)

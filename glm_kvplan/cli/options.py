@@ -1,6 +1,5 @@
 """The options that describe a deployment, the same on every command that needs one."""
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -10,11 +9,12 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
+from glm_kvplan.cli.answering import note
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
 from glm_kvplan.engines.planner import Launchable, given
 from glm_kvplan.engines.protocol import NAMES, Given, assumed_engine, check_answers, engine_named, find_release
 from glm_kvplan.engines.protocol import Engine as EngineAnswers
-from glm_kvplan.errors import InputError, one_line
+from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu, known_gpus
 
 Model = Annotated[
@@ -160,7 +160,7 @@ def _last(words: Sequence[str], option: str) -> str | None:
 
 
 def plan_of(ctx: typer.Context) -> Any:
-    """The Plan of a command that takes DEPLOYMENT, its notes printed to standard error.
+    """The Plan of a command that takes DEPLOYMENT; its notes are for standard error, after the answer.
 
     A launch command after `--` (or in `--launch FILE`) is read first; options given to kvplan itself win over it.
     Raises InputError, RefusedError.
@@ -170,13 +170,12 @@ def plan_of(ctx: typer.Context) -> Any:
     installed = engine.installed()
     if installed is not None and installed != made.profile.base_release:
         text = f"{engine.name} {installed} is installed here; this is {made.profile.release}"
-        print(f"kvplan: note: {one_line(text)}", file=sys.stderr)
+        note(ctx, text)
     container, gpus = made.given.container, made.gpus // made.hosts
     if container is not None and container.gpus not in (None, gpus):
-        text = f"container {container.label} asks for {container.gpus} GPUs; the layout has {gpus} a node"
-        print(f"kvplan: note: {one_line(text)}", file=sys.stderr)
-    for note in (*made.notes, *made.warnings):
-        print(f"kvplan: note: {one_line(note)}", file=sys.stderr)
+        note(ctx, f"container {container.label} asks for {container.gpus} GPUs; the layout has {gpus} a node")
+    for text in (*made.notes, *made.warnings):
+        note(ctx, text)
     return made
 
 

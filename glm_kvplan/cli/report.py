@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from glm_kvplan.cli.answer_forms import check_form
+from glm_kvplan.cli.answering import note
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.language import spoken
 from glm_kvplan.cli.memory_options import MEMORY
@@ -65,12 +65,12 @@ def report(
     wanted, words = _read_format(output, format, chart), spoken()
     demand = read_demand(plan, context, concurrency, prefix_states, confidence)
     made = answering(plan, "report")
-    host = read_host(plan, host_gib, pod_gib)
+    host = read_host(ctx, plan, host_gib, pod_gib)
     answer = made.answer(plan, demand, given, host, command=_command(ctx, plan), day=_day())
     page = made.page(answer)
-    data, note = page_bytes(page, words, wanted.format, wanted.chart)
-    if note is not None:
-        print(f"kvplan: note: {note}", file=sys.stderr)
+    data, remark = page_bytes(page, words, wanted.format, wanted.chart)
+    if remark is not None:
+        note(ctx, remark)
     with destination(output, binary=True) as stream:
         stream.write(data)
     if wanted.path is not None and page.verdict is not None:

@@ -48,7 +48,7 @@ def solve(
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     mix = read_mix(context, confidence)
-    host = read_host(plan, host_gib, pod_gib, mix)
+    host = read_host(ctx, plan, host_gib, pod_gib, mix)
     longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
     made = answering(plan, "solve")
     answer = made.answer(plan, given, longest, host, mix=mix, with_prices=prices)

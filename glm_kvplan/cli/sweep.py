@@ -1,6 +1,5 @@
 """`kvplan sweep`: a deployment over any axes."""
 
-import sys
 from collections.abc import Iterable
 from itertools import islice
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from glm_kvplan.answers.sweep.pareto import context_axis, frontier
 from glm_kvplan.answers.sweep.points import Row, Sweep, Workload
 from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer, answer_sweep, notes_of
 from glm_kvplan.cli.answer_forms import check_form
+from glm_kvplan.cli.answering import note
 from glm_kvplan.cli.app import drop_output
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
@@ -21,7 +21,7 @@ from glm_kvplan.cli.options import DEPLOYMENT, Json, given_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Confidence, PrefixStates, read_concurrency, read_confidence
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.sweep_columns import SERVED_PER_GPU
-from glm_kvplan.errors import InputError, one_line
+from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_count
 
 _ROWS = "Sweep"
@@ -156,8 +156,8 @@ def sweep(
     keep = None if where is None else read_where(where, points.columns)
     ordered = sort or (_BEST if best is not None else "")
     order = read_order(ordered or _BEST, points.columns)
-    for note in notes_of(points):
-        print(f"kvplan: note: {one_line(str(note))}", file=sys.stderr)
+    for text in notes_of(points):
+        note(ctx, text)
 
     from glm_kvplan.show.progress import counted
 

@@ -37,8 +37,14 @@ def launches_in(
         found = launches_of_words(words, servers, around=around)
     if not isinstance(around.given, GivenValues) or not around.given:
         return found
-    text = launch if isinstance(launch, str) else " ".join(launch)
-    return found._replace(notes=(*found.notes, *around.given.unused(text, name or "the launch text")))
+    if isinstance(launch, str):
+        return found._replace(notes=(*found.notes, *around.given.unused(launch, name or "the launch text")))
+    if not around.given.used:
+        raise InputError(
+            "--set gives no value to words after --: the shell that split them leaves no variable open; put the whole "
+            "command in quotes, or its file behind --launch"
+        )
+    return found
 
 
 def _in_text(launch: str, servers: Sequence[Server], around: Surroundings, name: str) -> Found:

@@ -64,3 +64,66 @@ def test_without_the_script() -> None:
         [sys.executable, "-m", "glm_kvplan", "info", "gpus"], capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("info", "gpus").stdout, "")
+
+
+def test_notes_come_after_the_answer_and_not_before_an_error() -> None:
+    """Standard error of bad input is its one line; of an answer, and of a refused start, notes stand there too."""
+    noted = ("--tp-size", "8", "--hicache-size", "5")  # without --enable-hierarchical-cache: a note
+    said = "kvplan: note: --hicache-size builds no host pool"
+    done = kvplan("solve", *noted, "--concurrency", "x")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1) and "note" not in done.stderr
+    together = subprocess.run(
+        [KVPLAN, "solve", *noted], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30, check=True
+    )
+    lines = together.stdout.splitlines()
+    assert lines[-1].startswith(said) and sum(line.startswith("kvplan: note") for line in lines) == 1
+
+
+def test_a_value_for_words_that_a_shell_has_split_is_refused(tmp_path: Path) -> None:
+    """--set counts in text alone: a command in quotes, a script inside one, a file."""
+    launch = "sglang serve --model-path zai-org/GLM-5.3-Flash --tp $TP"
+    for words in ((*launch.split(),), (*launch.replace("$TP", "8").split(),)):
+        done = kvplan("resolve", "--set", "TP=4", "--", *words)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert "put the whole command in quotes" in done.stderr
+    script = tmp_path / "serve.sh"
+    script.write_text(launch)
+    for words in (("--", launch), ("--", "bash", "-c", launch), ("--launch", str(script))):
+        done = kvplan("resolve", "--json", "--set", "TP=4", *words)
+        assert {c["flag"]: c["value"] for c in json.loads(done.stdout)["choices"]}["tp_size"] == 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "--gpu", "LONG"),
+        ("solve", "--LONG"),
+        ("LONG",),
+        ("solve", "--launch", "LONG"),
+        ("solve", "--model", "LONG"),
+        ("solve", "--engine", "LONG"),
+        ("check", "LONG.yaml"),
+        ("diff", "LONG.yaml", "b.yaml"),
+        ("reconcile", "LONG"),
+        ("explain", "LONG"),
+        ("solve", "--", "sglang", "serve", "LONG"),
+        ("solve", "--", "sglang", "serve", "--LONG", "1", "--tp", "LONG"),
+    ],
+)
+@pytest.mark.parametrize("long", ["x" * 5000, "x/" * 2500, "x y " * 1250])
+def test_a_name_without_an_end_is_not_echoed_whole(words: tuple[str, ...], long: str) -> None:
+    done = kvplan(*(word.replace("LONG", long) for word in words))
+    assert done.returncode == 2 and len(done.stderr) + len(done.stdout) < 3300, done.stderr
+    assert (done.stderr + done.stdout).count("\n") <= 2
+
+
+def test_prefill_graphs_without_a_batch_are_a_server_that_captures_none() -> None:
+    """cuda_graph_setup.py:563 at 0.5.23 warns and goes on; of decode the engine takes the largest, and fails."""
+    config = '{"PHASE": {"bs": []}}'
+    done = kvplan("resolve", "--json", "--cuda-graph-config", config.replace("PHASE", "prefill"))
+    plain = kvplan("resolve", "--json")
+    choices, usual = ({c["flag"]: c["value"] for c in json.loads(o.stdout)["choices"]} for o in (done, plain))
+    for name in ("mem_fraction_static", "prefill_graph", "prefill_graph_max_bs"):
+        assert choices[name] == usual[name]
+    done = kvplan("resolve", "--cuda-graph-config", config.replace("PHASE", "decode"))
+    assert done.returncode == 2 and "decode.bs is empty" in done.stderr

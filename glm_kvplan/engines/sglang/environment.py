@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from glm_kvplan.engines.flag import BOTH, LARGEST, NOTHING, Variable
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import quoted
 
 # Source: environ.py at 0.5.23 to 0.5.23.
 # fmt: off
@@ -46,17 +47,30 @@ _ROWS = (
 ENVIRONMENT: Mapping[str, Variable] = {row.name: row for row in _ROWS}
 
 
+_ON, _OFF = ("true", "1", "yes", "y"), ("false", "0", "no", "n")
+
+
 def switched_on(environment: Mapping[str, str], name: str) -> bool:
-    """An on/off switch of the environment, off when unset (environ.py:143-150 at 0.5.23). InputError otherwise."""
-    text = environment.get(name)
-    if text is None:
-        return bool(ENVIRONMENT[name].default)
-    word = text.lower()
-    if word in ("true", "1", "yes", "y"):
-        return True
-    if word in ("false", "0", "no", "n"):
-        return False
-    raise InputError(f"{name}={text!r} is neither true nor false; write 1 or 0")
+    """An on/off switch of the environment; one that is unset, or no word of either, is its default.
+
+    Source: environ.py:66-90, 143-150 at 0.5.23.
+    """
+    word = environment.get(name, "").lower()
+    return word in _ON or (word not in _OFF and bool(ENVIRONMENT[name].default))
+
+
+def plainly_on(environment: Mapping[str, str], name: str) -> bool:
+    """The same where the engine's older reader asks: `yes` is off there (utils/common.py:1424-1441 at 0.5.23)."""
+    return environment.get(name, "").lower() in _ON[:2]
+
+
+def unreadable_switches(environment: Mapping[str, str]) -> list[str]:
+    """A line for each switch whose word the engine does not know: it warns, and goes on with the default."""
+    return [
+        f"{row.name}={quoted(text, row.name)} is neither true nor false: the engine reads {int(bool(row.default))}"
+        for row in _ROWS
+        if row.kind == "switch" and (text := environment.get(row.name)) is not None and text.lower() not in _ON + _OFF
+    ]
 
 
 def megabytes(environment: Mapping[str, str], name: str) -> int:

@@ -111,8 +111,13 @@ def test_switches_of_the_environment() -> None:
     assert resolved(environment=longer, context_length=2097152).context_length == 2097152
     with pytest.raises(InputError, match="SGLANG_VLM_CACHE_SIZE_MB"):
         resolved(environment={"SGLANG_VLM_CACHE_SIZE_MB": "-5"})
-    with pytest.raises(InputError, match="SGLANG_USE_CUDA_IPC_TRANSPORT"):
-        resolved(environment={"SGLANG_USE_CUDA_IPC_TRANSPORT": "maybe"})
+    # a word that is neither: the engine warns and takes the default (environ.py:66-90 at 0.5.23)
+    neither = resolved(environment={"SGLANG_USE_CUDA_IPC_TRANSPORT": "maybe", "SGLANG_USE_AITER": "x"})
+    assert [text.partition(" is ")[0] for text in neither.warnings] == [
+        "SGLANG_USE_CUDA_IPC_TRANSPORT='maybe'",
+        "SGLANG_USE_AITER='x'",
+    ]
+    assert neither.mem_fraction_static == resolved().mem_fraction_static
 
 
 def test_pipeline_partition_and_speculation_over_stages() -> None:
@@ -183,6 +188,9 @@ def test_older_cards_are_warned_about_and_rocm_follows_its_own_page() -> None:
     assert resolved(MI300X).page_size == 1
     aiter = {"SGLANG_USE_AITER": "1"}
     assert resolved(MI300X, environment=aiter).page_size == 64
+    # the page asks the older reader, for which `yes` is no (layers/attention/dsa/utils.py:57 at 0.5.23)
+    assert resolved(MI300X, environment={"SGLANG_USE_AITER": "True"}).page_size == 64
+    assert resolved(MI300X, environment={"SGLANG_USE_AITER": "yes"}).page_size == 1
     assert resolved(MI300X, "0.5.22", environment=aiter).page_size == 256
     with pytest.raises(RefusedError, match="SGLANG_USE_AITER"):
         resolved(MI300X, "0.5.22")

@@ -1,5 +1,6 @@
 """The token pool's shape: context length, page, KV dtype, sparse-attention backends and the row layout they need."""
 
+from glm_kvplan.engines.sglang.environment import plainly_on
 from glm_kvplan.engines.sglang.profile import page_size
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, KvLayout, Reason, Site, switched_on
 from glm_kvplan.errors import InputError, RefusedError
@@ -93,7 +94,7 @@ def page(a: Arguments, site: Site) -> None:
         a.page_size = page_size(site.geometry, site.profile)
         a.because["page_size"] = _PAGE
         return
-    aiter = switched_on(site.environment, "SGLANG_USE_AITER")
+    aiter = plainly_on(site.environment, "SGLANG_USE_AITER")
     if aiter and not switched_on(site.environment, "SGLANG_DSA_HIP_DISABLE_PRESHUFFLE"):
         a.page_size = page_size(site.geometry, site.profile)
         a.because["page_size"] = _PAGE

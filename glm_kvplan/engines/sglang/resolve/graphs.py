@@ -93,8 +93,8 @@ def _configured(config: Mapping[str, Any], phase: str) -> dict[str, Any]:
     if chosen.get("backend", "full") not in _BACKENDS:
         raise InputError(f"--cuda-graph-config: {phase}.backend is one of {', '.join(_BACKENDS)}")
     sizes = [*chosen.get("bs", ())] if isinstance(chosen.get("bs", ()), list | tuple) else [None]
-    if "bs" in chosen and not sizes:
-        raise InputError(f"--cuda-graph-config: {phase}.bs is empty")
+    if phase == "decode" and "bs" in chosen and not sizes:  # of prefill it is a server that captures none, later
+        raise InputError("--cuda-graph-config: decode.bs is empty, and the engine takes its largest")
     if "max_bs" in chosen:
         sizes.append(chosen["max_bs"])
     if not all(type(size) is int and 0 < size <= 1 << 32 for size in sizes):

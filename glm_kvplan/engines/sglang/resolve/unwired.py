@@ -1,5 +1,6 @@
 """Pools that the engine has but does not wire for this model: refused where it refuses, warned about elsewhere."""
 
+from glm_kvplan.engines.sglang.environment import unreadable_switches
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
 from glm_kvplan.errors import RefusedError
@@ -44,6 +45,7 @@ def unread_flags(a: Arguments, site: Site) -> None:
     for flag in _UNPLANNED:
         if a.given.get(flag.name):
             a.warnings.append(f"{flag.option}: {flag.unplanned}")
+    a.warnings += unreadable_switches(site.environment)
 
 
 def _hisparse(a: Arguments, site: Site) -> None:
