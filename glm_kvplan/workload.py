@@ -29,7 +29,7 @@ class Demand(NamedTuple):
 
     contexts: "Contexts"
     concurrency: int
-    checkpoints: int = 0  # state slots kept per conversation for shared prefixes, beside a running request's own
+    prefix_states: int = 0  # state slots kept per conversation for shared prefixes, beside a running request's own
 
     @property
     def context(self) -> int:

@@ -3,6 +3,7 @@
 import gc
 
 DEPLOYMENT_PANEL = "Model, engine and GPU"  # of the help: options that say what is planned
+WORDS = "glm_kvplan.words"  # of a context: what stands behind the command's name
 
 # By what they are for; name: what `kvplan --help` says of it. The function is `glm_kvplan.cli.<name>.<name>`.
 PANELS = {

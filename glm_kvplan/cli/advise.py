@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from glm_kvplan.cli.answering import print_answer
+from glm_kvplan.cli.completions import tried
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
@@ -44,6 +45,7 @@ def advise(
             "of the state's dtype alone.",
             rich_help_panel=_SEARCH,
             metavar="FLAG=VALUE,...",
+            autocompletion=tried,
         ),
     ] = None,
     per_host: Annotated[

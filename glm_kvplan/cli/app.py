@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from glm_kvplan.cli import COMMANDS, PANELS
+from glm_kvplan.cli import COMMANDS, PANELS, WORDS
 from glm_kvplan.cli.answering import print_notes
-from glm_kvplan.cli.language import take_language
+from glm_kvplan.cli.language import LANGUAGES, take_language
 from glm_kvplan.engines.protocol import Engine, assumed_engine
 from glm_kvplan.errors import InputError, KvplanError, one_line
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+_COMPLETING = "_KVPLAN_COMPLETE"  # typer's variable
+_LANGUAGE = "Language of the answer: en, or zh for Chinese. [KVPLAN_LANG, else en]"
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
-_WORDS = "glm_kvplan.words"  # what stands behind its name
 _AFTER = "a launch command goes after --, its file after --launch; check and diff read deployment files"
 
 
@@ -43,7 +44,7 @@ class _Command(TyperCommand):
         return super().invoke(ctx)
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        if "serve" in args or "-m" in args:
+        if ("serve" in args or "-m" in args) and not ctx.resilient_parsing:
             from glm_kvplan.cli.guesses import refuse_launch
 
             refuse_launch(args)
@@ -98,13 +99,15 @@ class _Commands(TyperGroup):
         return code
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        if args[0] not in COMMANDS and ctx.resilient_parsing:
+            return None, None, []  # `kvplan help` and what follows it: commands are completed
         if args[0] not in COMMANDS:
             from glm_kvplan.cli.guesses import refuse_command, refuse_launch
 
             refuse_launch(args)
             refuse_command(args[0])
         ctx.meta[_CALLED] = args[0]
-        ctx.meta[_WORDS] = args[1:]
+        ctx.meta[WORDS] = args[1:]
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
@@ -126,9 +129,9 @@ def _options(name: str, ctx: typer.Context) -> list[str]:
 
 
 def _engine(ctx: typer.Context) -> Engine:
-    from glm_kvplan.cli.options import engine_asked
+    from glm_kvplan.cli.options import asked_engine
 
-    return engine_asked(ctx.meta.get(_WORDS, ()), (ctx.obj or {}).get("launch"))
+    return asked_engine(ctx)
 
 
 def _command(name: str, function: Any, engine: Callable[[], Engine] = assumed_engine) -> Any:
@@ -136,12 +139,25 @@ def _command(name: str, function: Any, engine: Callable[[], Engine] = assumed_en
     app.command(name, cls=_Command, short_help=COMMANDS[name])(function)
     command: Any = typer.main.get_command(app)
     own = {param.name for param in command.params}
+    command.params.append(_language())
     command.shared = {}
     for group in getattr(function, "option_groups", ()):
         added = [option for option in group.options(engine) if option.name not in own]
         command.shared[group] = [option.name for option in added]
         command.params += added
     return command
+
+
+def _language() -> Any:
+    """--lang, for help and shells: its value is taken off the words before any option is read."""
+    return TyperOption(
+        param_decls=["--lang"],
+        type=str,
+        expose_value=False,
+        help=_LANGUAGE,
+        metavar="NAME",
+        autocompletion=lambda *_: [*LANGUAGES],
+    )
 
 
 def _version(wanted: bool) -> None:
@@ -162,6 +178,9 @@ app = typer.Typer(
 @app.callback()
 def kvplan(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    lang: str = typer.Option(
+        "", "--lang", help=_LANGUAGE, metavar="NAME", show_default=False, autocompletion=lambda: [*LANGUAGES]
+    ),
 ) -> None:
     """Exact cache-memory planner for GLM-5.3-Flash on SGLang and vLLM.
 
@@ -172,7 +191,7 @@ def kvplan(
 
 
 def run(arguments: list[str] | None) -> None:
-    """Run `kvplan` with these arguments, or the process's own.
+    """Run `kvplan` with these arguments, or the process's own. A shell that completes words is told no errors.
 
     That the engine refuses a deployment is a no, whichever command meets it.
     """
@@ -198,6 +217,8 @@ def run(arguments: list[str] | None) -> None:
         )
         print_notes(notes)
     except (KvplanError, typer.TyperException) as error:
+        if _COMPLETING in os.environ:
+            sys.exit(0)
         message = str(error) if isinstance(error, KvplanError) else error.format_message()
         no = isinstance(error, KvplanError) and error.is_no
         if no:

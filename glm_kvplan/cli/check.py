@@ -8,8 +8,9 @@ import typer
 
 from glm_kvplan.cli.answer_forms import read_forms
 from glm_kvplan.cli.answering import write_answer
-from glm_kvplan.cli.options import Json
+from glm_kvplan.cli.options import Json, every_release
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import known_gpus
 
 if TYPE_CHECKING:
     from glm_kvplan.answers.check.check_answer import CheckAnswer
@@ -49,10 +50,18 @@ def check(
     ] = False,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", help="Check every file under this release instead of its own.", metavar="RELEASE"),
+        typer.Option(
+            "--engine",
+            help="Check every file under this release instead of its own.",
+            metavar="RELEASE",
+            autocompletion=every_release,
+        ),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help="Check every file on this GPU instead of its own.", metavar="NAME")
+        str | None,
+        typer.Option(
+            "--gpu", help="Check every file on this GPU instead of its own.", metavar="NAME", autocompletion=known_gpus
+        ),
     ] = None,
     root: Annotated[
         Path | None,

@@ -8,8 +8,9 @@ import typer
 
 from glm_kvplan.cli.answer_forms import read_forms
 from glm_kvplan.cli.answering import write_answer
-from glm_kvplan.cli.options import Json
+from glm_kvplan.cli.options import Json, every_release
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import known_gpus
 
 if TYPE_CHECKING:
     from glm_kvplan.show.page import Page
@@ -36,10 +37,18 @@ def diff(
     ] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option("--engine", help="Release of both sides; given twice, of A and of B.", metavar="RELEASE"),
+        typer.Option(
+            "--engine",
+            help="Release of both sides; given twice, of A and of B.",
+            metavar="RELEASE",
+            autocompletion=every_release,
+        ),
     ] = None,
     gpu: Annotated[
-        list[str] | None, typer.Option("--gpu", help="GPU of both sides; given twice, of A and of B.", metavar="NAME")
+        list[str] | None,
+        typer.Option(
+            "--gpu", help="GPU of both sides; given twice, of A and of B.", metavar="NAME", autocompletion=known_gpus
+        ),
     ] = None,
     root: Annotated[
         Path | None,

@@ -6,13 +6,13 @@ import typer
 
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
-from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
+from glm_kvplan.cli.options import DEPLOYMENT, Json, asked_engine, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, Context, read_load, read_workload
-from glm_kvplan.engines.protocol import answering, assumed_engine, engine_answering
+from glm_kvplan.engines.protocol import answering, engine_answering
 
 
-def _topics() -> list[str]:
-    return [*engine_answering(assumed_engine(), "explain").answer(None, None, None).topics]
+def _topics(ctx: typer.Context) -> list[str]:
+    return [*engine_answering(asked_engine(ctx), "explain").answer(None, None, None).topics]
 
 
 @takes(*DEPLOYMENT)

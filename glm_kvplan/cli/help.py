@@ -43,7 +43,6 @@ def group_help(panels: Mapping[str, Mapping[str, str]], command: Any, ctx: typer
     width = max(len(name) for commands in panels.values() for name in commands) + 2
     parts += [_rows(panel, commands.items(), width + 2) for panel, commands in panels.items()]
     parts.append(_rows("Options", (_row(param, ctx) for param in command.get_params(ctx))))
-    parts.append(_wrapped("In Chinese: --lang zh beside any command, or KVPLAN_LANG=zh."))
     parts.append(_wrapped("Exit code 0: answered; 1: answered, and the answer is no; 2: the input cannot be used."))
     return "\n\n".join(parts)
 

@@ -9,6 +9,7 @@ from glm_kvplan.errors import InputError
 if TYPE_CHECKING:
     from glm_kvplan.show.said import Words
 
+LANGUAGES = ("en", "zh")
 _OPTION, _VARIABLE = "--lang", "KVPLAN_LANG"
 _asked: ContextVar[str | None] = ContextVar("language", default=None)
 

@@ -9,6 +9,13 @@ from glm_kvplan.memory.given import MemoryGiven
 
 _PANEL = "Memory of one GPU"
 
+
+def _formats() -> list[str]:
+    from glm_kvplan.model.checkpoints import CHECKPOINTS
+
+    return [*CHECKPOINTS]
+
+
 _PreGib = Annotated[
     float | None,
     typer.Option(
@@ -37,6 +44,7 @@ _Checkpoint = Annotated[
         help="Weight format to estimate from: fp8, bf16, nvfp4, ... [as the model says]",
         rich_help_panel=_PANEL,
         metavar="FORMAT",
+        autocompletion=_formats,
     ),
 ]
 _Calibrate = Annotated[

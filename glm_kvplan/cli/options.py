@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from glm_kvplan.cli import DEPLOYMENT_PANEL
+from glm_kvplan.cli import DEPLOYMENT_PANEL, WORDS
 from glm_kvplan.cli.answering import note
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
 from glm_kvplan.engines.planner import Launchable, given
@@ -94,6 +94,7 @@ Environment = Annotated[
         help="An environment switch of the server, such as SGLANG_MAMBA_CONV_DTYPE=float32; may be repeated.",
         rich_help_panel=DEPLOYMENT_PANEL,
         metavar="NAME=VALUE",
+        autocompletion=lambda: [f"{name}=" for name in _known_switches()],
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables (schema: docs/json.md).")]
@@ -146,6 +147,15 @@ def engine_asked(words: Sequence[str], launch: Sequence[str] | None) -> EngineAn
             if found is not None:
                 return engine_named(launched_engine(found, _last(words, "--container")) or NAMES[0])
     return assumed_engine()
+
+
+def asked_engine(ctx: typer.Context) -> EngineAnswers:
+    """The engine that a command line is about, before its options are read."""
+    words = ctx.meta.get(WORDS, ())
+    if "--" in words:  # a shell completes them all
+        at = words.index("--")
+        return engine_asked(words[:at], words[at + 1 :])
+    return engine_asked(words, (ctx.obj or {}).get("launch"))
 
 
 def _last(words: Sequence[str], option: str) -> str | None:
@@ -236,11 +246,15 @@ def launch_given(words: list[str] | None, path: str | None, values: list[str] | 
     return launches_in(launch, SERVERS, Surroundings(given=given))
 
 
+def _known_switches() -> list[str]:
+    return sorted(name for engine in map(engine_named, NAMES) for name in engine.switches)
+
+
 def _switches(assignments: list[str] | None) -> dict[str, str]:
     """The engine's switches that --env sets. Raises InputError for one that changes no byte."""
     if not assignments:
         return {}
-    known = sorted(name for engine in map(engine_named, NAMES) for name in engine.switches)
+    known = _known_switches()
     found = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.answering import print_answer
-from glm_kvplan.cli.options import ContainerName, Json, Launch, Model, Revision, Set, launch_given
+from glm_kvplan.cli.options import ContainerName, Json, Launch, Model, Revision, Set, every_release, launch_given
 from glm_kvplan.engines.boot_logs import BesideLog, LoggedBoots, read_boots
 from glm_kvplan.engines.launches import Launchable, launched_engine
 from glm_kvplan.engines.planner import read_launch
 from glm_kvplan.engines.protocol import NAMES, Engine, engine_answering, engine_named
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import known_gpus
 
 _SAVE = "Save"
 
@@ -41,11 +42,17 @@ def reconcile(
             "--engine",
             help="Release (0.5.23, vllm-0.33.0), `installed`, or a profile file. [the one that fits best]",
             metavar="RELEASE",
+            autocompletion=every_release,
         ),
     ] = None,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help="GPU name or NAME:MIB. [guessed from the log's memory and kernels]", metavar="NAME"),
+        typer.Option(
+            "--gpu",
+            help="GPU name or NAME:MIB. [guessed from the log's memory and kernels]",
+            metavar="NAME",
+            autocompletion=known_gpus,
+        ),
     ] = None,
     model: Model = None,
     revision: Revision = None,

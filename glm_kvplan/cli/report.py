@@ -38,11 +38,21 @@ def report(
     ] = None,
     format: Annotated[
         str | None,
-        typer.Option("--format", help="html, md, png or svg. [by the file's name, else html]", metavar="NAME"),
+        typer.Option(
+            "--format",
+            help="html, md, png or svg. [by the file's name, else html]",
+            metavar="NAME",
+            autocompletion=lambda: [*FORMATS],
+        ),
     ] = None,
     chart: Annotated[
         str | None,
-        typer.Option("--chart", help="For png and svg: map, frontier, prices, split or host. [map]", metavar="NAME"),
+        typer.Option(
+            "--chart",
+            help="For png and svg: map, frontier, prices, split or host. [map]",
+            metavar="NAME",
+            autocompletion=lambda: [*_CHARTS],
+        ),
     ] = None,
     context: Lengths = None,
     concurrency: Concurrency = None,

@@ -15,6 +15,7 @@ from glm_kvplan.answers.sweep.sweep_answer import SweepAnswer, answer_sweep, not
 from glm_kvplan.cli.answer_forms import check_form
 from glm_kvplan.cli.answering import note
 from glm_kvplan.cli.app import drop_output
+from glm_kvplan.cli.completions import axes, columns
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, given_of
@@ -42,6 +43,7 @@ def sweep(
             "context, concurrency, checkpoint, pre_gib, ... VALUES: 1,2,4 or 8k..1m:x2 or 0.70..0.90:0.02 (ends "
             "included; 8k is 8 * 1024) or on,off; none takes a flag back.",
             metavar="NAME=VALUES",
+            autocompletion=axes,
             rich_help_panel=_ROWS,
         ),
     ] = None,
@@ -56,7 +58,10 @@ def sweep(
         ),
     ] = None,
     sort: Annotated[
-        str | None, typer.Option("--sort", help="Order by a column.", metavar="COL[:desc]", rich_help_panel=_ROWS)
+        str | None,
+        typer.Option(
+            "--sort", help="Order by a column.", metavar="COL[:desc]", autocompletion=columns, rich_help_panel=_ROWS
+        ),
     ] = None,
     best: Annotated[
         int | None,
@@ -79,6 +84,7 @@ def sweep(
             help="For each context the most requests that fit at once and what limits them; only "
             "rows that no other beats. Contexts double from 1k on where no axis says them.",
             metavar="context,concurrency",
+            autocompletion=lambda: ["context,concurrency"],
             rich_help_panel=_ROWS,
         ),
     ] = None,
@@ -88,6 +94,7 @@ def sweep(
             "--format",
             help=f"{', '.join(_FORMATS)} (parquet needs pyarrow). [by the name of -o, else text]",
             metavar="NAME",
+            autocompletion=lambda: [*_FORMATS],
             rich_help_panel=_ROWS,
         ),
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from glm_kvplan.cli.answering import print_answer
+from glm_kvplan.cli.completions import devices, packages
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
@@ -25,7 +26,11 @@ def validate(
     device: Annotated[
         str,
         typer.Option(
-            "--device", help="auto, cuda, cuda:N, cpu or meta.", rich_help_panel=_ALLOCATION, metavar="DEVICE"
+            "--device",
+            help="auto, cuda, cuda:N, cpu or meta.",
+            rich_help_panel=_ALLOCATION,
+            metavar="DEVICE",
+            autocompletion=devices,
         ),
     ] = "auto",
     keep_free: Annotated[
@@ -49,6 +54,7 @@ def validate(
             "--with",
             help="The engine's package: let it build what is compared.",
             metavar="PACKAGE",
+            autocompletion=packages,
             rich_help_panel=_ALLOCATION,
         ),
     ] = None,

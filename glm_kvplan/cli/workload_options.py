@@ -45,6 +45,7 @@ Confidence = Annotated[
         help="Of a mix: share of the time that is promised, each request's length drawn by chance; or `mean`.",
         rich_help_panel=WORKLOAD,
         metavar="SHARE",
+        autocompletion=lambda: ["0.9", "0.95", "0.99", "mean"],
     ),
 ]
 PrefixStates = Annotated[
@@ -89,14 +90,14 @@ def read_load(plan: Plan, text: str, name: str) -> Workload:
 
 
 def read_demand(
-    plan: Plan, lengths: str | None, concurrency: str | None, checkpoints: int, confidence: str = "0.99"
+    plan: Plan, lengths: str | None, concurrency: str | None, prefix_states: int, confidence: str = "0.99"
 ) -> Demand:
     """The demand that Lengths, Concurrency, PrefixStates and Confidence describe; the rest as in `read_workload`."""
     from glm_kvplan.contexts import contexts, parse_contexts
 
     usual = read_workload(plan, None, concurrency)
     mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)
-    return Demand(mix._replace(confidence=read_confidence(confidence)), usual.concurrency, checkpoints)
+    return Demand(mix._replace(confidence=read_confidence(confidence)), usual.concurrency, prefix_states)
 
 
 def read_held(plan: Plan, lengths: str | None, concurrency: str | None, confidence: str) -> Workload | Demand:

@@ -9,7 +9,7 @@ class DemandShown(NamedTuple):
     """What is to be served at once; `lengths` is how many context lengths there are.
 
     Of a mix `confidence` is the share of the time for which it is served when each request draws its length at random;
-    0 asks for the mean alone. `checkpoints` are states kept for each conversation.
+    0 asks for the mean alone. `prefix_states` are kept for each conversation.
     """
 
     concurrency: int
@@ -17,7 +17,7 @@ class DemandShown(NamedTuple):
     longest_context: int
     mean_context: float
     confidence: float
-    checkpoints: int
+    prefix_states: int
 
 
 def show_demand(demand: Demand) -> DemandShown:
@@ -28,5 +28,5 @@ def show_demand(demand: Demand) -> DemandShown:
         contexts.longest,
         contexts.mean,
         contexts.confidence,
-        demand.checkpoints,
+        demand.prefix_states,
     )

@@ -138,7 +138,7 @@ AXES = {
     "prompt": ("none", "64k"),
     "context": ("1k", "100k"),
     "concurrency": ("none", "40"),
-    "checkpoints": ("0", "2"),
+    "prefix_states": ("0", "2"),
 }
 
 
@@ -150,8 +150,8 @@ def expected(start: Given, point: dict[str, Any]) -> dict[str, Any]:
     if "gpu" in point:
         start = replace(start, gpu=plan(gpu=point.pop("gpu")).gpu, gpu_assumed=False)
     memory = MemoryGiven(**{name: point.pop(name) for name in MemoryGiven._fields if name in point})
-    prompt, context, concurrency, checkpoints = (
-        point.pop(name, None) for name in ("prompt", "context", "concurrency", "checkpoints")
+    prompt, context, concurrency, prefix_states = (
+        point.pop(name, None) for name in ("prompt", "context", "concurrency", "prefix_states")
     )
     try:
         made = start.plan(**{name: flag_value(FLAG[name], value) for name, value in point.items()})
@@ -175,11 +175,11 @@ def expected(start: Given, point: dict[str, Any]) -> dict[str, Any]:
         "headroom": answer.headroom.verdict,
     }
     length = context or min(DEFAULT_CONTEXT, deployment.context_length)
-    if checkpoints and deployment.disable_radix_cache:
+    if prefix_states and deployment.disable_radix_cache:
         return {"status": "refused"}
     if length > deployment.context_length:
         return {**found, "served": 0}
-    demand = Demand(contexts([(length, 1)]), concurrency or LARGEST_COUNT, checkpoints or 0)
+    demand = Demand(contexts([(length, 1)]), concurrency or LARGEST_COUNT, prefix_states or 0)
     return {**found, "served": served(demand, deployment, solution.sizes).requests}
 
 

@@ -311,9 +311,9 @@ def test_the_frontier_of_both_engines_is_the_best_of_each() -> None:
     assert all(served in (one.get(at), other.get(at)) for at, served in both.items())
 
 
-def test_checkpoints_are_sglangs() -> None:
-    (row,) = rows(vllm(), "checkpoints=2")
-    assert row["status"] == "refused" and "checkpoints are not planned" in row["reason"]
+def test_prefix_states_are_sglangs() -> None:
+    (row,) = rows(vllm(), "prefix_states=2")
+    assert row["status"] == "refused" and "prefix_states are not planned" in row["reason"]
 
 
 def test_a_start_that_fails_is_a_row() -> None:

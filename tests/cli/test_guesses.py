@@ -111,6 +111,7 @@ def test_options_that_there_are_not(words: str, said: str, capsys: pytest.Captur
         ("solve --mix 8k", "solve --mix is now solve --context"),
         ("advise --checkpoints 3", "advise --checkpoints is now advise --prefix-states"),
         ("advise --try-state-dtype bfloat16", "is now advise --try FLAG=VALUE"),
+        ("sweep --over checkpoints=1,2", "--over checkpoints is now --over prefix_states"),
         ("check --config-root . x", "check --config-root is now check --root"),
         ("validate --report x.md", "validate --report is now validate --output"),
         ("check --format markdown x", "--format markdown is now --format md"),

@@ -26,7 +26,7 @@ _OWN = {
     "checkpoint": ("memory", "text"),
     "context": ("workload", "int"),
     "concurrency": ("workload", "int"),
-    "checkpoints": ("workload", "int"),
+    "prefix_states": ("workload", "int"),
     "prompt": ("workload", "int"),
 }
 _KINDS = {"int": "int", "count": "int", "float": "float", "flag": "flag", "switch": "flag"}
@@ -54,8 +54,8 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
     """The axis that `NAME=VALUES` says, in the words of `engine` (None: the assumed one).
 
     NAME is a memory flag (any spelling of it), engine, gpu, a reading of memory (pre_gib, available_gib, weights_gib,
-    draft_weights_gib), checkpoint, or the workload's context, concurrency, checkpoints or prompt. VALUES are a list
-    `1,2,4`, ranges `8k..1m:x2` and `0.70..0.90:0.02` (ends included), `on,off`, and `none` to take a flag back.
+    draft_weights_gib), checkpoint, or the workload's context, concurrency, prefix_states or prompt. VALUES are
+    a list `1,2,4`, ranges `8k..1m:x2` and `0.70..0.90:0.02` (ends included), `on,off`, and `none` to take a flag back.
     Raises InputError for a name or value that cannot be.
     """
     typed, equals, values = text.partition("=")
@@ -72,6 +72,8 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
         name, role, kind = flag.name, "flag", _KINDS.get(flag.kind, "text")
     elif flag is not None:
         raise InputError(f"{place}: a JSON value cannot be an axis; sweep the single flags")
+    elif name == "checkpoints":
+        raise InputError("--over checkpoints is now --over prefix_states")
     else:
         near = difflib.get_close_matches(name[:60], [*_OWN, *flags], 3, 0.6)
         twin = twin_in(engine.name, option_of(name))
@@ -86,6 +88,11 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
     results = {column.name for column in (STATUS, *sweeping(engine).COLUMNS, REASON)}
     column = Column(f"given_{name}" if name in results else name, kind, "axis")
     return Axis(name, role, column, read_list(values, place, read), flag)
+
+
+def axis_names(engine: Engine) -> list[str]:
+    """Every name that an axis may have, in one spelling."""
+    return [*_OWN, *(flag.name for flag in engine.flags if flag.kind != "json")]
 
 
 def _spellings(flag: Flag) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class Workload(NamedTuple):
 
     contexts: Contexts | None = None
     concurrency: int | None = None
-    checkpoints: int = 0
+    prefix_states: int = 0
     prompt: int | None = None
 
 
@@ -165,8 +165,8 @@ class Sweep:
         if lengths is None:
             lengths = contexts([(min(DEFAULT_CONTEXT, context_length), 1)])
         concurrency = asked.get("concurrency", self.workload.concurrency)
-        checkpoints = asked.get("checkpoints", self.workload.checkpoints)
-        return Demand(lengths, LARGEST_COUNT if concurrency is None else concurrency, checkpoints or 0)
+        prefix_states = asked.get("prefix_states", self.workload.prefix_states)
+        return Demand(lengths, LARGEST_COUNT if concurrency is None else concurrency, prefix_states or 0)
 
 
 def _refused(error: KvplanError) -> Refused:

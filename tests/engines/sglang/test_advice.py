@@ -444,7 +444,7 @@ def test_another_state_dtype_only_where_asked() -> None:
 def test_checkpoints_take_their_slots() -> None:
     server = server_of(MTP | {"mem_fraction_static": 0.5})
     demand = Demand(parse_contexts("8k"), 400)
-    without, with_three = advise(server, demand), advise(server, demand._replace(checkpoints=3))
+    without, with_three = advise(server, demand), advise(server, demand._replace(prefix_states=3))
     assert with_three.served.requests < without.served.requests
     assert with_three.flags["max_mamba_cache_size"] >= 8 * with_three.served.requests
 

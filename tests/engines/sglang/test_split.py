@@ -44,7 +44,7 @@ def test_what_a_split_is_made_of() -> None:
     assert [requests_wanted(wide, TEN._replace(concurrency=number)) for number in (8, 9, 12)] == [4, 5, 6]
     copies = server_of(PLAIN | {"dp_size": 4}, EXACT)
     assert [requests_wanted(copies, TEN._replace(concurrency=number)) for number in (8, 9, 12)] == [2, 3, 3]
-    kept = TEN._replace(checkpoints=2)
+    kept = TEN._replace(prefix_states=2)
     assert slots_needed(wide, kept, 3) == 21 and slots_needed(wide, kept, 3, 4) == 21 + 4 * 3
     assert split_flags(wide, 3, 33) == flags_of(6, 66, None) | {"chunked_prefill_size": 32768}
 
@@ -65,10 +65,10 @@ def test_a_byte_less_serves_one_less() -> None:
     assert split.flags == flags_of(9, 49, pages * 64)
     assert split.served == Served(9, 9, "memory")
     assert conversations_kept(split, TEN) == 4
-    checkpoints = TEN._replace(checkpoints=1)  # six slots a request, two a conversation: 48, 2 and the pool's own
-    kept = best_split(server_of(PLAIN, EXACT - 1), checkpoints)
+    keeping = TEN._replace(prefix_states=1)  # six slots a request, two a conversation: 48, 2 and the pool's own
+    kept = best_split(server_of(PLAIN, EXACT - 1), keeping)
     assert kept.flags["max_mamba_cache_size"] == 50 and kept.served.per_worker == 8
-    assert conversations_kept(kept, checkpoints) == 1
+    assert conversations_kept(kept, keeping) == 1
 
 
 def test_spare_slots_keep_no_more_than_the_tokens_hold() -> None:
@@ -79,9 +79,9 @@ def test_spare_slots_keep_no_more_than_the_tokens_hold() -> None:
     assert conversations_kept(twelve._replace(solution=None), TEN) == 0
     none = split._replace(solution=split.solution._replace(tokens=24 * 64))
     assert conversations_kept(none, TEN) == 0  # no slot is spare
-    checkpoints = TEN._replace(checkpoints=1)  # three of 63 slots are spare, and a conversation takes two
+    keeping = TEN._replace(prefix_states=1)  # three of 63 slots are spare, and a conversation takes two
     odd = split._replace(solution=split.solution._replace(state_slots=63, tokens=64_000))
-    assert conversations_kept(odd, checkpoints) == 1 and type(conversations_kept(odd, checkpoints)) is int
+    assert conversations_kept(odd, keeping) == 1 and type(conversations_kept(odd, keeping)) is int
     off = split.server.with_flags(disable_radix_cache=True)
     assert conversations_kept(twelve._replace(server=off), TEN) == 0
 

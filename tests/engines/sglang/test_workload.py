@@ -184,7 +184,7 @@ def test_workers_share_a_demand() -> None:
     assert served(Demand(one(100), 9), wide, sizes) == Served(9, 3, "concurrency")
     assert served(Demand(one(100), 8), wide, sizes) == Served(8, 2, "concurrency")
     assert served(Demand(one(100), 99), wide, sizes._replace(running_requests=3)) == Served(12, 3, "running requests")
-    kept = Demand(one(100), 99, checkpoints=2)
+    kept = Demand(one(100), 99, prefix_states=2)
     assert slots_of_request(kept, PLAIN) == 7
     assert served(kept, wide, sizes) == Served(14 * 4, 14, "state slots")
 
@@ -196,9 +196,9 @@ def test_demands_no_pool_serves() -> None:
     for demand, deployment, words in (
         (Demand(one(5), 0), PLAIN, r"concurrency 0 must lie between 1 and 2\*\*48"),
         (Demand(one(5), LARGEST_COUNT + 1), PLAIN, "concurrency .* must lie between"),
-        (Demand(one(5), 1, -1), PLAIN, r"checkpoints -1 must lie between 0 and 2\*\*48"),
-        (Demand(one(5), 1, LARGEST_COUNT + 1), PLAIN, "checkpoints .* must lie between"),
-        (Demand(one(5), 1, 1), Deployment(disable_radix_cache=True), "checkpoints need the radix cache"),
+        (Demand(one(5), 1, -1), PLAIN, r"prefix states -1 must lie between 0 and 2\*\*48"),
+        (Demand(one(5), 1, LARGEST_COUNT + 1), PLAIN, "prefix states .* must lie between"),
+        (Demand(one(5), 1, 1), Deployment(disable_radix_cache=True), "prefix states need the radix cache"),
     ):
         with pytest.raises(InputError, match=words):
             check(demand, deployment)

@@ -96,7 +96,7 @@ def answer_report(
         advised=advised,
         ledgers=rank_ledgers(rank_of(plan, found.stage), start.sizes) if starts else (),
         steps=sizing_steps(found.solution),
-        frontier=frontier(plan, found, server, demand.checkpoints) if starts else None,
+        frontier=frontier(plan, found, server, demand.prefix_states) if starts else None,
         ratio=ratio_curve(found.solution, server, demand, advised.sizes) if starts else None,
         flags=plan.flags,
         environment=plan.environment,

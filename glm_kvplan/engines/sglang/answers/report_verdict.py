@@ -18,13 +18,13 @@ def wanted(answer: ReportAnswer) -> Said:
     template = "Wanted: {requests} requests at once, contexts of {contexts}."
     if demand.concurrency == 1:
         template = "Wanted: one request at a time, contexts of {contexts}."
-    if demand.checkpoints:
-        template = "Wanted: {requests} requests at once, contexts of {contexts}, {checkpoints} checkpoints each."
+    if demand.prefix_states:
+        template = "Wanted: {requests} requests at once, contexts of {contexts}, {states} prefix states each."
     return say(
         template,
         requests=whole(demand.concurrency),
         contexts=contexts_said(demand),
-        checkpoints=whole(demand.checkpoints),
+        states=whole(demand.prefix_states),
     )
 
 

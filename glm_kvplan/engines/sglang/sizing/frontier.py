@@ -11,10 +11,12 @@ from glm_kvplan.engines.sglang.sizing.start import Boot
 MOST = 1 << 20  # more requests than any pool holds
 
 
-def frontier(plan: Plan, answer: Boot, server: Server, checkpoints: int = 0) -> Frontier:
+def frontier(plan: Plan, answer: Boot, server: Server, prefix_states: int = 0) -> Frontier:
     """The frontier of a plan that starts. `server` is the same, for solving other splits."""
     return Frontier(
-        tuple(_point(plan, answer, server, context, checkpoints) for context in lengths(plan.deployment.context_length))
+        tuple(
+            _point(plan, answer, server, context, prefix_states) for context in lengths(plan.deployment.context_length)
+        )
     )
 
 
@@ -26,8 +28,8 @@ def fits(plan: Plan, answer: Boot, demand: Demand) -> Served:
     return found
 
 
-def _point(plan: Plan, answer: Boot, server: Server, context: int, checkpoints: int) -> FrontierPoint:
-    demand = Demand(contexts([(context, 1)]), MOST, checkpoints)
+def _point(plan: Plan, answer: Boot, server: Server, context: int, prefix_states: int) -> FrontierPoint:
+    demand = Demand(contexts([(context, 1)]), MOST, prefix_states)
     now = fits(plan, answer, demand)
     workers = plan.deployment.attn_dp_size * plan.deployment.replicas
     advised = most_requests(server, demand) * workers

@@ -21,15 +21,15 @@ class Served(NamedTuple):
 
 
 def slots_of_request(demand: Demand, deployment: Deployment) -> int:
-    """State slots one running request of the demand takes: the engine's own number and its checkpoints."""
-    return deployment.slots_per_request + demand.checkpoints
+    """State slots one running request of the demand takes: the engine's own number and its prefix states."""
+    return deployment.slots_per_request + demand.prefix_states
 
 
 def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     """How many requests of the demand the pools of every worker hold at once.
 
     A worker serves n requests at once when n is at most its running requests, n times the slots of a request (with
-    its checkpoints) are at most its state slots, and n contexts of the mix (see `Contexts.counts`) fill at most its
+    its prefix states) are at most its state slots, and n contexts of the mix (see `Contexts.counts`) fill at most its
     tokens, which must also exceed the longest context; none where the server refuses the longest. The demand's
     concurrency is spread evenly over the workers (attention DP times replicas); the busiest one decides. Scheduling
     order and cache hits are not part of it: this is what can be resident, with every request at its full length.
@@ -64,7 +64,7 @@ def check(demand: Demand, deployment: Deployment) -> None:
     """Refuse a demand that no pool size can serve. Raises InputError."""
     if not 0 < demand.concurrency <= LARGEST_COUNT:
         raise InputError(f"concurrency {demand.concurrency} must lie between 1 and 2**48")
-    if not 0 <= demand.checkpoints <= LARGEST_COUNT:
-        raise InputError(f"checkpoints {demand.checkpoints} must lie between 0 and 2**48")
-    if demand.checkpoints and deployment.disable_radix_cache:
-        raise InputError("checkpoints need the radix cache, which is off; leave disable_radix_cache out")
+    if not 0 <= demand.prefix_states <= LARGEST_COUNT:
+        raise InputError(f"prefix states {demand.prefix_states} must lie between 0 and 2**48")
+    if demand.prefix_states and deployment.disable_radix_cache:
+        raise InputError("prefix states need the radix cache, which is off; leave disable_radix_cache out")

@@ -33,8 +33,8 @@ def requests_wanted(server: Server, demand: Demand) -> int:
 
 
 def slots_needed(server: Server, demand: Demand, requests: int, kept: int = 0) -> int:
-    """State slots of one worker for running requests, and for finished conversations: one and its checkpoints each."""
-    return requests * slots_of_request(demand, server.deployment) + kept * (1 + demand.checkpoints)
+    """State slots of one worker for running requests and finished conversations: one and its prefix states each."""
+    return requests * slots_of_request(demand, server.deployment) + kept * (1 + demand.prefix_states)
 
 
 def split_flags(server: Server, requests: int, slots: int) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def conversations_kept(split: Split, demand: Demand) -> int:
         demand.contexts.likely_requests(tokens) - running,
         lambda kept: tokens_of(split.server, demand, running + kept) <= tokens,
         0,
-        max(0, spare) // (1 + demand.checkpoints),
+        max(0, spare) // (1 + demand.prefix_states),
     )
 
 

@@ -73,9 +73,9 @@ def answer_advise(
     """What serves `demand`: the deployment as it is, or the first change that does. Every change is started anew.
 
     A bfloat16 state is advised where `tries`, values by flag, asks for it. Raises InputError for unknown memory and for
-    checkpoints, RefusedError where less is free than vLLM takes.
+    prefix states, RefusedError where less is free than vLLM takes.
     """
-    if demand.checkpoints:
+    if demand.prefix_states:
         raise InputError("--prefix-states: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")
     state_dtype = only_try(tries, "mamba_ssm_cache_dtype")
     if state_dtype not in (None, "bfloat16", "float32"):

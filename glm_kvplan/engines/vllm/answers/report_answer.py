@@ -67,7 +67,7 @@ def answer_report(
 ) -> ReportAnswer:
     """Everything about `plan` under this memory and workload; `command` and `day` say how it was asked.
 
-    Raises InputError for memory that is unknown and for checkpoints, RefusedError where less is free than vLLM takes.
+    Raises InputError for memory that is unknown and for prefix states, RefusedError where less is free than vLLM takes.
     """
     start = answer_solve(plan, given, mix=demand.contexts, with_prices=True)
     advised = answer_advise(plan, demand, given)

@@ -74,8 +74,8 @@ class Point(NamedTuple):
 
 def _served(begun: Start, demand: Demand) -> tuple[int, str]:
     """Requests of the demand at once in the whole deployment, and what stops one more."""
-    if demand.checkpoints:
-        raise InputError("checkpoints are not planned for this engine: its prefixes stay in blocks; leave them out")
+    if demand.prefix_states:
+        raise InputError("prefix_states are not planned for this engine: its prefixes stay in blocks; leave them out")
     found = served(begun, demand.contexts)
     if found.requests >= demand.concurrency:
         return demand.concurrency, "concurrency"
