@@ -59,6 +59,10 @@ class HostGiven(NamedTuple):
     pod_bytes: int | None = None
     prefix_tokens: int | None = None
 
+    def serving(self, demand: Demand) -> "HostGiven":
+        """The same; prefixes are as long as the demand's requests on average, where nothing else is said."""
+        return self._replace(prefix_tokens=self.prefix_tokens or max(1, round(demand.mean_context)))
+
     @property
     def unknown(self) -> bool:
         """Nothing is known."""

@@ -7,6 +7,7 @@ import typer
 
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.completions import tried
+from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
@@ -28,6 +29,8 @@ def advise(
     concurrency: Concurrency = None,
     confidence: Confidence = "0.99",
     prefix_states: PrefixStates = 0,
+    host_gib: HostGib = None,
+    pod_gib: PodGib = None,
     gpus: Annotated[
         str | None,
         typer.Option(
@@ -89,12 +92,13 @@ def advise(
     """
     plan, given = plan_of(ctx), MEMORY.of(ctx)
     demand = read_demand(plan, context, concurrency, prefix_states, confidence)
+    host = read_host(ctx, plan, host_gib, pod_gib)
     if save is not None and len(demand.contexts.lengths) > MOST_SAVED:
         raise InputError(f"--save: a deployment file takes {MOST_SAVED:,} lengths; join these into fewer bins")
     asked = _tries(plan, tries or [])
     if gpus is not None:
         made = answering(plan, "fleet")
-        answer = made.answer(plan, demand, given, _numbers(gpus), asked, per_host)
+        answer = made.answer(plan, demand, given, _numbers(gpus), asked, per_host, host)
         if answer.best is not None:
             _write(answer.best, launch_out, save, force)
         print_answer("advise --gpus", answer, lambda: made.page(answer), json)
@@ -102,7 +106,7 @@ def advise(
     if per_host or launch_out or save:
         raise InputError("--gpus-per-host, --launch-out and --save go with --gpus")
     made = answering(plan, "advise")
-    answer = made.answer(plan, demand, given, asked)
+    answer = made.answer(plan, demand, given, asked, host)
     print_answer("advise", answer, lambda: made.page(answer), json)
     return 0 if answer.holds else 1
 

@@ -15,7 +15,8 @@ from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
 from glm_kvplan.show.said import Text
-from glm_kvplan.workload import Demand
+from glm_kvplan.units import GIB
+from glm_kvplan.workload import Demand, HostGiven
 
 MOST_TRIES = 64
 _HOSTS = "nnodes"  # the flag that a deployment file's `nodes` are
@@ -31,6 +32,24 @@ class Memory(Protocol):
 
     @property
     def certainty(self) -> str: ...
+
+
+class OnHost(NamedTuple):
+    """Pools in the memory of the fullest host; `available_bytes` is what it has for them, None where nobody said.
+
+    `at_most`: the engine lowers them at its start.
+    """
+
+    nbytes: int
+    available_bytes: int | None
+    fits: bool
+    at_most: bool
+    given: HostGiven  # what one server may count on
+
+    def times(self, servers: int) -> "OnHost":
+        """Those of so many servers with an even share each."""
+        available = None if self.available_bytes is None else self.available_bytes * servers
+        return self._replace(nbytes=self.nbytes * servers, available_bytes=available)
 
 
 class Advised(NamedTuple):
@@ -50,6 +69,7 @@ class Advised(NamedTuple):
     ceiling_tokens: int
     memory: Memory
     warnings: tuple[Text, ...]
+    host: OnHost | None = None
 
 
 class Layouts(Protocol):
@@ -58,8 +78,11 @@ class Layouts(Protocol):
     def layouts(self, gpus: int, per_host: int) -> Iterator[_Flags]:
         """Flags of every layout of one server on so many GPUs or a part of them; none beside a layout of the user's."""
 
-    def advise(self, plan: Any, share: Demand) -> Advised:
-        """The server with what serves the share, or as much of it as fits. Raises KvplanError."""
+    def advise(self, plan: Any, share: Demand, beside: int) -> Advised:
+        """The server with what serves the share, or as much of it as fits. Raises KvplanError.
+
+        `beside` servers share a host, itself among them.
+        """
 
     def command(self, plan: Any) -> str:
         """The whole command that starts one server, a flag a line; of several hosts, on each of them."""
@@ -72,8 +95,9 @@ class FleetShown(NamedTuple):
 
     `flags` are all that the user did not give. `served` is how much of the demand they serve, `most` how many requests
     of it they could hold at once. `sizes` are the engine's own. Of one worker's tokens the load needs `floor_tokens`,
-    memory gives `ceiling_tokens`. `limit` is what stops one more request, `memory` is one GPU's. `command` and
-    `plan_file`, a deployment file for `kvplan check`, are those of one server.
+    memory gives `ceiling_tokens`. `limit` is what stops one more request, `memory` is one GPU's. `host` is what
+    lies in the memory of the fullest host. `command` and `plan_file`, a deployment file for `kvplan check`, are those
+    of one server.
     """
 
     gpus: int
@@ -90,6 +114,7 @@ class FleetShown(NamedTuple):
     floor_tokens: int
     ceiling_tokens: int
     memory: Memory
+    host: OnHost | None
     command: str
     plan_file: Mapping[str, object]
 
@@ -195,9 +220,16 @@ def _fleets(
                     continue
                 servers = gpus // server.gpus
                 share = demand._replace(concurrency=-(-demand.concurrency // servers))
-                yield _Fleet(servers, flags, len(tried), engine.advise(server, share))
+                yield _Fleet(
+                    servers, flags, len(tried), engine.advise(server, share, _beside(servers, server.gpus, per_host))
+                )
             except KvplanError:
                 continue
+
+
+def _beside(servers: int, gpus: int, per_host: int) -> int:
+    """Servers of so many GPUs that share a host."""
+    return min(servers, max(1, per_host // gpus))
 
 
 def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layouts) -> FleetShown:
@@ -219,8 +251,9 @@ def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layo
         floor_tokens=advised.floor_tokens,
         ceiling_tokens=advised.ceiling_tokens,
         memory=advised.memory,
+        host=None if advised.host is None else advised.host.times(_beside(servers, advised.plan.gpus, per_host)),
         command=engine.command(advised.plan),
-        plan_file=_plan_file(advised.plan, demand._replace(concurrency=-(-demand.concurrency // servers))),
+        plan_file=_plan_file(advised, demand._replace(concurrency=-(-demand.concurrency // servers))),
     )
 
 
@@ -233,8 +266,9 @@ def _model(plan: Given) -> str:
     return plan.served or (BUNDLED_ID if plan.model.origin == BUNDLED_ORIGIN else plan.model.name)
 
 
-def _plan_file(plan: Any, share: Demand) -> dict[str, object]:
+def _plan_file(advised: Advised, share: Demand) -> dict[str, object]:
     """A deployment file of one server that expects its share of the load: `kvplan check` of it is the same verdict."""
+    plan, expect = advised.plan, _expected(share)
     engine: Engine = plan.profile.engine
     release = plan.profile.base_release
     found: dict[str, object] = {
@@ -242,8 +276,12 @@ def _plan_file(plan: Any, share: Demand) -> dict[str, object]:
         "engine": release if engine is assumed_engine() else f"{engine.name}-{release}",
         "gpu": plan.gpu.name,
         "flags": {name: value for name, value in plan.flags.items() if name != _HOSTS},
-        "expect": _expected(share),
+        "expect": expect,
     }
+    if advised.host is not None and advised.host.available_bytes is not None:
+        given = {"host_gib": advised.host.given.host_bytes, "pod_gib": advised.host.given.pod_bytes}
+        found["memory"] = {name: nbytes / GIB for name, nbytes in given.items() if nbytes is not None}
+        expect["host_memory"] = "fits"
     if plan.hosts > 1:
         found["nodes"] = plan.hosts
     if plan.environment:

@@ -1,7 +1,7 @@
 """Flags that serve a workload, and the proof that they do: the answer of `kvplan advise`."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
@@ -13,9 +13,14 @@ from glm_kvplan.engines.sglang.sizing.advice import Advice, Shortage, advise, se
 from glm_kvplan.engines.sglang.sizing.layouts import Layout
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
+from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
+
+if TYPE_CHECKING:
+    from glm_kvplan.engines.sglang.answers.host_shown import HostShown
 
 
 class ServingShown(NamedTuple):
@@ -29,7 +34,8 @@ class ServingShown(NamedTuple):
 class AdviseAnswer(NamedTuple):
     """`served` is what the flags serve, `mean_served` if all lengths came by their shares.
 
-    `default_served` is what the engine's own split serves; `sizes` None: nothing starts.
+    `default_served` is what the engine's own split serves; `sizes` None: nothing starts. `host` are HiCache's pools
+    under the flags, None without it.
     """
 
     head: Head
@@ -46,11 +52,16 @@ class AdviseAnswer(NamedTuple):
     headroom: ServingShown
     shortage: Shortage | None
     layouts: tuple[Layout, ...]
+    host: "HostShown | None"
     warnings: tuple[Text, ...]
 
 
 def answer_advise(
-    plan: Plan, demand: Demand, given: MemoryGiven, tries: Mapping[str, Sequence[object]] | None = None
+    plan: Plan,
+    demand: Demand,
+    given: MemoryGiven,
+    tries: Mapping[str, Sequence[object]] | None = None,
+    host_given: HostGiven = UNKNOWN_HOST,
 ) -> AdviseAnswer:
     """The advice, its own solution, and what the engine's default split would have served.
 
@@ -64,6 +75,7 @@ def answer_advise(
         demand,
         state_dtype=None if state_dtype is None else str(state_dtype),
         keep_fraction="mem_fraction_static" in plan.flags,
+        hosts=Hosts(host_given.serving(demand)),
     )
     return AdviseAnswer(
         head=head_of(plan),
@@ -80,8 +92,18 @@ def answer_advise(
         headroom=ServingShown(found.headroom.usable, found.headroom.needed, found.headroom.unsure),
         shortage=found.shortage,
         layouts=found.layouts,
+        host=_host(found, budget.certainty),
         warnings=() if weights is None else weights.notes,
     )
+
+
+def _host(found: Advice, certainty: str) -> "HostShown | None":
+    """HiCache's host pools; nothing of them is loaded where there are none."""
+    if found.host is None:
+        return None
+    from glm_kvplan.engines.sglang.answers.host_shown import show_host
+
+    return show_host(found.host.answer, certainty)
 
 
 def _mean_served(server: Server, demand: Demand, found: Advice) -> int:

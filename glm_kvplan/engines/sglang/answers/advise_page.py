@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from glm_kvplan.engines.flag_words import flag_word
 from glm_kvplan.engines.mix_words import promised, wanted_line
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
+from glm_kvplan.engines.sglang.answers.host_page import host_line
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import count, gib, whole
@@ -25,7 +26,8 @@ def advise_page(answer: AdviseAnswer) -> Page:
         sections.append(Section("proof", tuple(_proof(answer)), say("What they serve"), quiet=True))
     if answer.shortage is not None:
         sections.append(Section("shortage", tuple(_shortage(answer)), say("What is short"), quiet=True))
-    return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes)
+    hazards = () if answer.host is None else tuple(hazard.message for hazard in answer.host.hazards)
+    return Page(head.title, tuple(lead), tuple(sections), (*answer.warnings, *hazards), head.notes)
 
 
 def _proof(answer: AdviseAnswer) -> Iterator[Line]:
@@ -88,6 +90,10 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
         ),
         tone,
     )
+    if (host := answer.host) is not None:
+        available = None if host.fit is None else host.fit.available_bytes
+        automatic = host.fullest.sizing == "automatic"
+        yield host_line(max(host.bytes_by_host), available, fits=host.holds, at_most=automatic)
 
 
 def _shortage(answer: AdviseAnswer) -> Iterator[Line | Table]:

@@ -9,8 +9,9 @@ from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.server_layouts import advise_server, server_layouts
+from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.workload import Demand
+from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
 
 _OURS = frozenset(name for name, flag in FLAG.items() if flag.role in ("ours", "named"))
 
@@ -22,9 +23,10 @@ def answer_fleet(
     gpus: Sequence[int],
     tries: Mapping[str, Sequence[object]],
     per_host: int | None = None,
+    host_given: HostGiven = UNKNOWN_HOST,
 ) -> FleetAnswer:
     """See `engines.fleets.seek`."""
-    return seek(plan, demand, given, gpus, tries, per_host, _Layouts(plan, given))
+    return seek(plan, demand, given, gpus, tries, per_host, _Layouts(plan, given, host_given))
 
 
 class _Layouts(NamedTuple):
@@ -32,12 +34,13 @@ class _Layouts(NamedTuple):
 
     plan: Plan
     given: MemoryGiven
+    host: HostGiven
 
     def layouts(self, gpus: int, per_host: int) -> Iterator[Mapping[str, Any]]:
         return server_layouts(self.plan, gpus, per_host)
 
-    def advise(self, plan: Plan, share: Demand) -> Advised:
-        return advise_server(Server(plan, self.given), share)
+    def advise(self, plan: Plan, share: Demand, beside: int) -> Advised:
+        return advise_server(Server(plan, self.given), share, Hosts(self.host.serving(share), beside))
 
     def command(self, plan: Plan) -> str:
         return launch_command(plan)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
 from glm_kvplan.engines.fleets_page import fleets_page
+from glm_kvplan.engines.sglang.answers.host_page import host_line
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.budget_words import bound_said, memory_line
@@ -31,3 +32,5 @@ def _beside(best: FleetShown) -> Iterator[Line]:
             ceiling=whole(best.ceiling_tokens),
         )
     )
+    if (host := best.host) is not None:
+        yield host_line(host.nbytes, host.available_bytes, fits=host.fits, at_most=host.at_most)

@@ -19,6 +19,21 @@ def host_section(host: HostShown) -> Section:
     )
 
 
+def host_line(taken: int, available: int | None, *, fits: bool = True, at_most: bool = False) -> Line:
+    """Pools of `taken` bytes on the fullest host, in one line; `available` is what it has beside the reserve,
+    None where nobody said. What does not fit was lowered as far as can be.
+    """
+    if available is None:
+        template = "host pools of {taken}, held against nothing: --host-gib says how much a host has"
+        if at_most:
+            template = "host pools of up to {taken}, held against nothing: --host-gib says how much a host has"
+        return Line(say(template, taken=_gb(taken)), "careful")
+    template = "host pools of {taken} fit a host: {available} beside the engine's reserve"
+    if not fits:
+        template = "no host pools fit a host: these take {taken}, there are {available} beside the engine's reserve"
+    return Line(say(template, taken=_gb(taken), available=_gb(max(available, 0))), "good" if fits else "bad")
+
+
 def _about_pools(host: HostShown) -> Iterator[Line | Table]:
     yield Line(how_sized(host))
     if host.certainty == "estimated":

@@ -77,12 +77,11 @@ def answer_report(
     Raises InputError for a demand no pool serves and for unknown memory, RefusedError as `boot` does.
     """
     check(demand, plan.deployment)
-    if host_given.prefix_tokens is None:
-        host_given = host_given._replace(prefix_tokens=max(1, round(demand.contexts.mean)))
+    host_given = host_given.serving(demand)
     found, server = boot(plan, given, demand.contexts.longest, host_given), Server(plan, given)
     starts = found.failure is None
     start = show_start(plan, found, tuple(prices(server)) if starts else None)
-    advised = answer_advise(plan, demand, given)
+    advised = answer_advise(plan, demand, given, host_given=host_given)
     mean = demand._replace(contexts=demand.contexts.as_mean)
     ends = found.span if starts else (None, None)
     low, high = (0 if end is None else served(demand, plan.deployment, end).requests for end in ends)

@@ -15,6 +15,7 @@ from glm_kvplan.engines.sglang.sizing.serving_headroom import (
     raised_fraction,
     with_headroom,
 )
+from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, HostAdvice, Hosts, host_advice
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.split import (
     Split,
@@ -51,11 +52,12 @@ class Advice(NamedTuple):
     headroom: ServingHeadroom
     shortage: Shortage | None  # None: the whole demand is served
     layouts: tuple[Layout, ...]  # where there is a shortage, the nearest layouts without one
+    host: HostAdvice | None = None  # HiCache's pools under the flags; None without it
 
     @property
     def holds(self) -> bool:
-        """The whole demand is served."""
-        return self.shortage is None
+        """The whole demand is served, and a host that is known holds HiCache's pools."""
+        return self.shortage is None and (self.host is None or self.host.answer.fits)
 
     @property
     def command(self) -> str:
@@ -64,7 +66,13 @@ class Advice(NamedTuple):
 
 
 def advise(
-    server: Server, demand: Demand, *, state_dtype: str | None = None, keep_fraction: bool = False, nearest: int = 5
+    server: Server,
+    demand: Demand,
+    *,
+    state_dtype: str | None = None,
+    keep_fraction: bool = False,
+    nearest: int = 5,
+    hosts: Hosts = UNKNOWN_HOSTS,
 ) -> Advice:
     """Flags that serve the demand on this server, or as much of it as fits.
 
@@ -78,6 +86,7 @@ def advise(
     engine's default split (`split.default_split`) of the same server, because the engine's own slots, requests and
     tokens are among the splits searched. Raises InputError for a demand no pool size can serve, SizingError for a
     strategy the engine refuses. Where the server refuses the longest of the demand, a larger context_length is tried.
+    With HiCache the host pools are lowered until `hosts` holds them (`host_advice`), those of other layouts too.
     """
     check(demand, server.deployment)
     given, longer = server, _longer(server, demand)
@@ -93,16 +102,18 @@ def advise(
             break
     assert best is not None
     best = with_headroom(best, demand)
+    host = None if best.solution is None else host_advice(best.server, hosts)
+    if host is not None and host.flags:
+        best = best._replace(server=best.server.with_flags(**host.flags), flags={**best.flags, **host.flags})
     shortage = None
     layouts: tuple[Layout, ...] = ()
     if best.served.requests < demand.concurrency:
         shortage = _shortage(best, demand)
-        layouts = tuple(
-            layout._replace(changes={**longer, **layout.changes}) for layout in nearest_layouts(server, demand, nearest)
-        )
+        near = nearest_layouts(server, demand, nearest, hosts)
+        layouts = tuple(layout._replace(changes={**longer, **layout.changes}) for layout in near)
     if best.flags:
         best = best._replace(flags={**longer, **best.flags})
-    return _advice(best, demand, default_split(given, demand), shortage, layouts)
+    return _advice(best, demand, default_split(given, demand), shortage, layouts, host)
 
 
 def _longer(server: Server, demand: Demand) -> dict[str, Any] | None:
@@ -114,7 +125,12 @@ def _longer(server: Server, demand: Demand) -> dict[str, Any] | None:
 
 
 def _advice(
-    best: Split, demand: Demand, default: Served, shortage: Shortage | None, layouts: tuple[Layout, ...]
+    best: Split,
+    demand: Demand,
+    default: Served,
+    shortage: Shortage | None,
+    layouts: tuple[Layout, ...],
+    host: HostAdvice | None = None,
 ) -> Advice:
     return Advice(
         best.flags,
@@ -125,6 +141,7 @@ def _advice(
         headroom_of(best, demand),
         shortage,
         layouts,
+        host,
     )
 
 

@@ -7,6 +7,7 @@ from glm_kvplan.engines.sglang.knob_search import Wish
 from glm_kvplan.engines.sglang.moves import MOST_TP, MOVE, MOVES, group_flags
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
 from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, Hosts, host_advice
 from glm_kvplan.engines.sglang.sizing.split import requests_wanted, split_for
 from glm_kvplan.errors import KvplanError
 
@@ -21,14 +22,18 @@ class Layout(NamedTuple):
     estimated: bool = False  # memory was read for other weights a rank, and is estimated for these
 
 
-def nearest_layouts(server: Server, demand: Demand, most: int) -> list[Layout]:
-    """Layouts that serve the whole demand: fewest GPUs first, then fewest changes; none that only adds to another."""
+def nearest_layouts(server: Server, demand: Demand, most: int, hosts: Hosts = UNKNOWN_HOSTS) -> list[Layout]:
+    """Layouts that serve the whole demand: fewest GPUs first, then fewest changes; none that only adds to another.
+
+    With HiCache none whose host pools do not fit; where less of them is what lets it, the changes say so.
+    """
     found: list[Layout] = []
+    tried: list[set[tuple[str, Any]]] = []  # the changes of those found
     candidates = sorted(_candidates(server), key=lambda changes: (changes.get("tp_size", 0), len(changes)))
     for changes in candidates:
         if len(found) >= most:
             break
-        if any(_beside_tp(layout.changes) <= _beside_tp(changes) for layout in found):
+        if any(fewer <= _beside_tp(changes) for fewer in tried):
             continue
         try:
             other = server.with_flags(**changes)
@@ -36,10 +41,16 @@ def nearest_layouts(server: Server, demand: Demand, most: int) -> list[Layout]:
         except KvplanError:
             continue
         split = split_for(other, demand, requests_wanted(other, demand))
-        if split is not None:
+        if split is None:
+            continue
+        host = host_advice(split, hosts)
+        lowered = {} if host is None else host.flags
+        if host is None or host.answer.fits:
             gpus = other.deployment.world_size * other.deployment.replicas
             got = served(demand, split.deployment, split.sizes)
-            found.append(Layout(changes, gpus, got, dict(split.plan.flags), other.memory_moved))
+            tried.append(_beside_tp(changes))
+            flags = {**split.plan.flags, **lowered}
+            found.append(Layout({**changes, **lowered}, gpus, got, flags, other.memory_moved))
     return found
 
 

@@ -1,17 +1,21 @@
 """Layouts of one server, and what each serves of its share of a load: what SGLang gives to `kvplan advise --gpus`."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glm_kvplan.engines.fleets import Advised
+from glm_kvplan.engines.fleets import Advised, OnHost
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.moves import MOST_TP, group_flags
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
 from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, Hosts
 from glm_kvplan.engines.sglang.sizing.split import most_requests, tokens_of
 from glm_kvplan.show.said import Text
 from glm_kvplan.workload import Demand
+
+if TYPE_CHECKING:
+    from glm_kvplan.engines.sglang.sizing.host_answer import HostAnswer
 
 MOST_REQUESTS = 1 << 16  # of one worker, where the most that a layout serves is looked for
 _SIZES = frozenset(  # of the parallel layout
@@ -39,10 +43,12 @@ def server_layouts(plan: Plan, gpus: int, per_host: int) -> Iterator[dict[str, A
         width *= 2
 
 
-def advise_server(server: Server, share: Demand) -> Advised:
+def advise_server(server: Server, share: Demand, hosts: Hosts = UNKNOWN_HOSTS) -> Advised:
     """The server with what serves the share, or as much of it as fits. Raises KvplanError."""
-    advice = advise(server, share, nearest=0)
+    advice = advise(server, share, nearest=0, hosts=hosts)
     limit = "memory" if advice.shortage is None else advice.shortage.limit
+    if advice.shortage is None and not advice.holds:
+        limit = "host memory"
     advised = server.tried(**advice.flags) if advice.flags else None
     if advised is None:
         return Advised(server.plan, {}, False, 0, 0, limit, None, 0, 0, server.budget, _notes(server))
@@ -60,12 +66,18 @@ def advise_server(server: Server, share: Demand) -> Advised:
         ceiling_tokens=advised.sizes.tokens if unbound is None else unbound.sizes.tokens,
         memory=advised.budget,
         warnings=_notes(advised),
+        host=None if advice.host is None else _hosted(advice.host.answer),
     )
 
 
 def _holds(advice: Advice) -> bool:
     """It serves the whole share, and memory stays for serving."""
     return advice.holds and advice.headroom.short <= 0
+
+
+def _hosted(found: "HostAnswer") -> OnHost:
+    available = None if found.fit is None else found.fit.available_bytes
+    return OnHost(max(found.host_bytes), available, found.fits, found.plan.sizing == "automatic", found.given)
 
 
 def _notes(server: Server) -> tuple[Text, ...]:

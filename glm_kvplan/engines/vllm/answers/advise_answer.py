@@ -15,7 +15,7 @@ from glm_kvplan.engines.vllm.turns import Does, Turn, turns
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text, say
-from glm_kvplan.workload import Demand
+from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
 
 # Tried beside a second knob where no knob alone serves: those that change no number of the model first.
 _BESIDE: tuple[Mapping[str, object], ...] = (
@@ -68,12 +68,17 @@ class AdviseAnswer(NamedTuple):
 
 
 def answer_advise(
-    plan: Plan, demand: Demand, given: MemoryGiven, tries: Mapping[str, Sequence[object]] | None = None
+    plan: Plan,
+    demand: Demand,
+    given: MemoryGiven,
+    tries: Mapping[str, Sequence[object]] | None = None,
+    host_given: HostGiven = UNKNOWN_HOST,
 ) -> AdviseAnswer:
     """What serves `demand`: the deployment as it is, or the first change that does. Every change is started anew.
 
-    A bfloat16 state is advised where `tries`, values by flag, asks for it. Raises InputError for unknown memory and for
-    prefix states, RefusedError where less is free than vLLM takes.
+    A bfloat16 state is advised where `tries`, values by flag, asks for it; no host is planned, so `host_given`
+    says nothing. Raises InputError for unknown memory and for prefix states, RefusedError where less is free than vLLM
+    takes.
     """
     if demand.prefix_states:
         raise InputError("--prefix-states: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")
