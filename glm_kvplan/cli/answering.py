@@ -4,7 +4,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from glm_kvplan.cli.language import spoken
 from glm_kvplan.errors import one_line
+from glm_kvplan.show.said import Text, say
 
 if TYPE_CHECKING:
     import typer
@@ -24,8 +26,6 @@ def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: st
 
         print_json(document(command, answer), stream)
         return
-    from glm_kvplan.cli.language import spoken
-
     if form == "md":
         from glm_kvplan.show.markdown import markdown
 
@@ -36,13 +36,14 @@ def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: st
         print_page(page(), stream, spoken())
 
 
-def note(ctx: "typer.Context", text: object) -> None:
+def note(ctx: "typer.Context", text: Text) -> None:
     """A remark about how the input was read: printed after the answer, and not where an error takes its place."""
-    ctx.obj["notes"].append(one_line(str(text)))
+    ctx.obj["notes"].append(text)
 
 
-def print_notes(notes: list[str]) -> None:
+def print_notes(notes: list[Text]) -> None:
     """The remarks so far, each once, to standard error; none is left."""
+    words = spoken()
     for text in dict.fromkeys(notes):
-        print(f"kvplan: note: {text}", file=sys.stderr)
+        print("kvplan: " + one_line(words(say("note: {note}", note=text))), file=sys.stderr)
     notes.clear()

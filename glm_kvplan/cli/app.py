@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from glm_kvplan.cli import COMMANDS, PANELS, WORDS
 from glm_kvplan.cli.answering import print_notes
-from glm_kvplan.cli.language import LANGUAGES, take_language
+from glm_kvplan.cli.language import LANGUAGES, spoken, take_language
 from glm_kvplan.engines.protocol import Engine, assumed_engine
 from glm_kvplan.errors import InputError, KvplanError, one_line
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
@@ -237,8 +237,16 @@ def run(arguments: list[str] | None) -> None:
 
 def _fail(message: str, code: int = 2) -> None:
     with suppress(OSError):
-        print("kvplan: " + one_line(" ".join(without_userinfo(message).split())), file=sys.stderr)
+        print("kvplan: " + one_line(_told(" ".join(without_userinfo(message).split()))), file=sys.stderr)
     sys.exit(code)
+
+
+def _told(message: str) -> str:
+    """In the language of the answers, unless that is what is wrong."""
+    try:
+        return spoken()(message)
+    except InputError:
+        return message
 
 
 def _open_streams() -> None:

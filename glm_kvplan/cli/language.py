@@ -2,12 +2,9 @@
 
 import os
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from glm_kvplan.errors import InputError
-
-if TYPE_CHECKING:
-    from glm_kvplan.show.said import Words
+from glm_kvplan.show.said import ENGLISH, Words
 
 LANGUAGES = ("en", "zh")
 _OPTION, _VARIABLE = "--lang", "KVPLAN_LANG"
@@ -31,10 +28,8 @@ def take_language(words: list[str]) -> list[str]:
     return left
 
 
-def spoken() -> "Words":
+def spoken() -> Words:
     """The words to print in. Raises InputError for a language that there is not."""
-    from glm_kvplan.show.said import ENGLISH
-
     name, source = _asked.get(), _OPTION
     if name is None:
         name, source = os.environ.get(_VARIABLE) or ENGLISH.language, _VARIABLE

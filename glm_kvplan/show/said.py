@@ -1,9 +1,10 @@
 """Sentences of ours, in English or another language: a template in English with its values.
 
-What is a `str` in an answer or on a page is data and is shown as it stands; what is `Said` is ours and is translated.
+What is `Said` is ours and is translated. What is a `str` in an answer or on a page is data, or a reason that is known
+again by its English (sentences.py); other text is shown as it stands.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,14 +31,15 @@ def say(template: str, /, **values: object) -> Said:
 
 
 class Words(NamedTuple):
-    """A language: its phrases by their English templates. What has none (reasons of an engine) stays English."""
+    """A language: its phrases by their English templates, and how it says plain text. What is unknown stays English."""
 
     language: str
     phrases: Mapping[str, str]
+    plain: Callable[[str], str] = str
 
     def __call__(self, text: Text) -> str:
         if isinstance(text, str):
-            return text
+            return self.plain(text)
         template = self.phrases.get(text.template, text.template)
         if not text.values:
             return template
@@ -48,7 +50,7 @@ class Words(NamedTuple):
             return self(value)
         if isinstance(value, tuple):
             return self.phrases.get(_COMMA, _COMMA).join(str(self._value(each)) for each in value)
-        return value
+        return self.plain(value) if isinstance(value, str) else value
 
 
 ENGLISH = Words("en", {})

@@ -13,6 +13,8 @@ from glm_kvplan.cli import main
 from glm_kvplan.show import said
 from glm_kvplan.show.languages import load_words
 
+SENTENCES = tomllib.loads((ROOT / "glm_kvplan" / "show" / "sentences_zh.toml").read_text(encoding="utf-8"))
+COUNTS = SENTENCES.pop("counts")
 PHRASES = tomllib.loads((ROOT / "glm_kvplan" / "show" / "words_zh.toml").read_text(encoding="utf-8"))
 SGLANG = ("--gpu", "h200", "--tp-size", "8")
 VLLM = ("--gpu", "h200", "--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "4")
@@ -75,6 +77,100 @@ def test_every_sentence_in_the_source_has_its_chinese() -> None:
     assert [one for one in dict.fromkeys(templates()) if needs_words(one) and one not in PHRASES] == []
 
 
+SAYING = (
+    "InputError RefusedError PlacedError Reason Explanation right wrong MemoryPart Taken Hazard Location Rest Bound "
+    "refuse fail error append"
+)
+REFUSED_IN_ENGLISH = "start_checks"  # flags that touch no memory: what the engine refuses of them
+
+
+def plain_texts() -> Iterator[str]:
+    """The texts that errors, reasons, explanations and estimates are made of, `{}` for what stands in them."""
+    for path in sorted((ROOT / "glm_kvplan").rglob("*.py")):
+        if REFUSED_IN_ENGLISH in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "id", getattr(node.func, "attr", "")) in SAYING.split()
+            ):
+                for argument in node.args:
+                    yield from spelled_with_blanks(argument)
+
+
+def spelled_with_blanks(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield re.sub(r"\{[^{}]*\}", "{}", node.value)
+    elif isinstance(node, ast.JoinedStr):
+        parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        yield re.sub(r"\{[^{}]*\}", "{}", "".join(map(str, parts)))
+    elif isinstance(node, ast.Tuple):
+        for each in node.elts:
+            yield from spelled_with_blanks(each)
+
+
+def is_prose(text: str) -> bool:
+    """Three words or more that are neither a formula nor where something was read."""
+    words = re.findall(r"(?<![\w./-])[a-z]{2,}(?![\w./(-])", text)
+    return len(words) > 2 and re.search(r"\w\.\w+:\d|\.py\b| [*/=+] |\b(as read|at \d)", text) is None
+
+
+def test_every_reason_refusal_and_error_has_its_chinese() -> None:
+    known = load_words("zh").plain
+    found = dict.fromkeys(one for one in plain_texts() if is_prose(one))
+    assert len(found) > 600
+    said = {one: one.replace("{}", "42") for one in found}
+    assert [one for one, text in said.items() if known(text) == text] == []
+
+
+def test_what_stands_in_a_sentence_stands_in_its_chinese() -> None:
+    """As many blanks, each once; and of its own more than a word, or it would be found in any text."""
+    for english, chinese in SENTENCES.items():
+        blanks = english.count("{}")
+        named = sorted(re.findall(r"\{(\d*)\}", chinese))
+        assert named in ([""] * blanks, [str(number) for number in range(blanks)]), english
+        assert not blanks or len(re.findall(r"[A-Za-z][a-z]", english)) > 1 or "x {}" in english, english
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("8 ranks", "8 个 rank"),
+        ("1 request", "1 个请求"),
+        ("131,072 tokens", "131,072 tokens"),
+        ("flashmla_kv", "flashmla_kv"),
+        ("--tp-size 8", "--tp-size 8"),
+        ("what no rule says", "what no rule says"),
+        ("", ""),
+        ("no attention backend reads this cache on H20: knows no decode context parallelism",
+         "H20 上没有 attention 后端能读这种缓存：不支持 decode context 并行"),
+        ("--pp-size with speculation: this release refuses it; for a build that takes it: --engine FILE.toml with "
+         'base = "0.5.21", pp_speculation = true (server_args.py:10-12 at 0.5.21)',
+         '--pp-size 加投机解码：这个版本拒绝；若某个构建支持：写一个 base = "0.5.21"、pp_speculation = true 的 TOML '
+         "文件，用 --engine 文件.toml（server_args.py:10-12 at 0.5.21）"),
+    ],
+)  # fmt: skip
+def test_plain_text_is_known_again(english: str, chinese: str) -> None:
+    assert load_words("zh").plain(english) == chinese
+
+
+def test_a_long_foreign_text_is_read_quickly() -> None:
+    text = "a b; c, d: e " * 500
+    assert load_words("zh").plain(text)
+
+
+ENGLISH_MAY_STAY = re.compile(
+    r"kvplan( [a-z]+)*|GPU KV cache size.*?per request|at 0\.\d+\.\d+|\S*[_/.=*-]\S*|pools with speculation|"
+    r"(MLA latent KV|state slots?|draft tokens?|indexer logits|KV host pool|compress tail|top-k)"
+)
+
+
+def left_over(text: str) -> list[str]:
+    """Runs of three English words in one line, the engine's own words, flags, names and places left aside."""
+    lines = (re.sub(r"\s{2,}", " | ", ENGLISH_MAY_STAY.sub("·", line)) for line in text.splitlines())
+    return [line for line in lines if re.search(r"(?<!\w)[A-Za-z]?[a-z]+,?( \(?[a-z]+[,;:]?){2,}", line)]
+
+
 def run(*words: str) -> object:
     with pytest.raises(SystemExit) as left:
         main(list(words))
@@ -95,8 +191,11 @@ def test_a_command_prints_no_english_sentence(
 
     monkeypatch.setattr(said.Words, "__call__", heard)
     monkeypatch.setenv("KVPLAN_LANG", "zh")
+    monkeypatch.setenv("COLUMNS", "500")
     assert run(*words) in (0, 1)
-    assert missed == [] and re.search("[\u4e00-\u9fff]", capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    assert missed == [] and re.search("[\u4e00-\u9fff]", out)
+    assert left_over(out + err) == []
 
 
 def test_the_verdicts_of_a_check_in_chinese(

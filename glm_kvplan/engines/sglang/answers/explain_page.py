@@ -29,8 +29,8 @@ def _places(answer: PlacesAnswer) -> Page:
     found: list[Row] = []
     for pool, group in groupby(answer.places, key=lambda place: place.pool):
         found.append(heading(pool))
-        found += [Row((f"  {place.head.title}", _price(place), *_copy(place))) for place in group]
-    reasons = tuple(Row((place.head.title, place.head.reason), "muted") for place in answer.places)
+        found += [Row((say("  {name}", name=say(place.head.title)), _price(place), *_copy(place))) for place in group]
+    reasons = tuple(Row((say(place.head.title), place.head.reason), "muted") for place in answer.places)
     why = Table((Column(say("object")), Column(say("why"))), reasons, head=False)
     head = answer.head
     sections = (
