@@ -18,6 +18,7 @@ from glm_kvplan.cli.language import LANGUAGES, spoken, take_language
 from glm_kvplan.engines.protocol import Engine, assumed_engine
 from glm_kvplan.errors import InputError, KvplanError, one_line
 from glm_kvplan.reading.secret_words import quoted, without_userinfo
+from glm_kvplan.show.said import Text
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _COMPLETING = "_KVPLAN_COMPLETE"  # typer's variable
@@ -206,9 +207,10 @@ def run(arguments: list[str] | None) -> None:
     ours = ["--help" if word == "-h" else word for word in ours]
     if ours[:1] == ["help"]:  # kvplan help solve
         ours = [*ours[1:2], "--help"]
-    notes: list[str] = []  # how the input was read: for whoever gets an answer
+    notes: list[Text] = []  # how the input was read: for whoever gets an answer
     try:
         ours = take_language(ours)
+        spoken()  # a language that there is not is said first
         code = app(
             args=ours,
             prog_name="kvplan",
