@@ -135,14 +135,14 @@ def _write(best: Any, launch_out: str | None, save: str | None, force: bool) -> 
 
 def _tries(plan: Plan, texts: list[str]) -> dict[str, list[object]]:
     """The values of `--try FLAG=VALUE,...` by flag. Raises InputError."""
-    from glm_kvplan.engines.flag import read_value
-
-    flags = {flag.name: flag for flag in plan.given.profile.engine.flags}
+    engine = plan.given.profile.engine
+    flags = {flag.name: flag for flag in engine.flags}
     found: dict[str, list[object]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
         known = flags.get(name.strip().lstrip("-").replace("-", "_"))
         if known is None or not equals:
             raise InputError(f"--try {quoted(text)}: give FLAG=VALUE,... of a flag of the engine's memory")
-        found.setdefault(known.name, []).extend(read_value(known, value.strip()) for value in values.split(","))
+        several = [values] if known.kind == "json" else values.split(",")
+        found.setdefault(known.name, []).extend(engine.read_flag(known, value.strip()) for value in several)
     return found

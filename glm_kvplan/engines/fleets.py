@@ -4,7 +4,7 @@ An engine says which layouts of a server there are, advises one for its share of
 """
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple, Protocol
 
@@ -55,7 +55,8 @@ class OnHost(NamedTuple):
 class Advised(NamedTuple):
     """A server as its engine advises it for a share of the load; the fields are those of `FleetShown`, of one server.
 
-    `plan` has every flag, `flags` those beside the layout's and what was tried. `served` is at most the share.
+    `plan` has every flag, `flags` those beside the layout's and what was tried. `served` is at most the share, and
+    `at_least` what it is at the low end of the memory's estimate.
     """
 
     plan: Any
@@ -69,6 +70,7 @@ class Advised(NamedTuple):
     ceiling_tokens: int
     memory: Memory
     warnings: tuple[Text, ...]
+    at_least: Callable[[], int]
     host: OnHost | None = None
 
 
@@ -93,11 +95,11 @@ class FleetShown(NamedTuple):
 
     A server of several hosts (`hosts_of_a_server`) has its command run on each of them.
 
-    `flags` are all that the user did not give. `served` is how much of the demand they serve, `most` how many requests
-    of it they could hold at once. `sizes` are the engine's own. Of one worker's tokens the load needs `floor_tokens`,
-    memory gives `ceiling_tokens`. `limit` is what stops one more request, `memory` is one GPU's. `host` is what
-    lies in the memory of the fullest host. `command` and `plan_file`, a deployment file for `kvplan check`, are those
-    of one server.
+    `flags` are all that the user did not give. `served` is how much of the demand they serve, `served_at_least` what
+    they do at the low end of the memory's estimate, `most` how many requests of it they could hold at once. `sizes` are
+    the engine's own. Of one worker's tokens the load needs `floor_tokens`, memory gives `ceiling_tokens`. `limit` is
+    what stops one more request, `memory` is one GPU's. `host` is what lies in the memory of the fullest host. `command`
+    and `plan_file`, a deployment file for `kvplan check`, are those of one server.
     """
 
     gpus: int
@@ -106,6 +108,7 @@ class FleetShown(NamedTuple):
     hosts_of_a_server: int
     holds: bool
     served: int
+    served_at_least: int
     most: int
     limit: str
     layout: Text
@@ -243,6 +246,7 @@ def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layo
         hosts_of_a_server=advised.plan.hosts,
         holds=advised.holds,
         served=served,
+        served_at_least=min(served, servers * advised.at_least()),
         most=fleet.most,
         limit=advised.limit,
         layout=head_of(advised.plan).layout,

@@ -16,7 +16,7 @@ def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Lin
     sections = []
     if answer.best is not None:
         lead.append(Line(_verdict(answer.best), "good"))
-        command: tuple[Line | Code, ...] = (_command(answer.best), *beside(answer.best), _most(answer.best))
+        command: tuple[Line | Code, ...] = (_command(answer.best), *beside(answer.best), *_requests(answer.best))
         sections.append(Section("command", command, say("The command to paste"), quiet=True))
     else:
         tried = tuple(whole(layout.gpus) for layout in answer.layouts)
@@ -40,10 +40,14 @@ def _command(best: FleetShown) -> Code:
     return Code(best.command, several if best.hosts_of_a_server > 1 else once)
 
 
-def _most(best: FleetShown) -> Line:
-    return Line(
-        say("at most {most} of these requests at once, all servers together", most=f"~{whole(best.most)}"),
-    )
+def _requests(best: FleetShown) -> Iterator[Line]:
+    most = f"~{whole(best.most)}" if best.memory.certainty == "estimated" else whole(best.most)
+    yield Line(say("at most {most} of these requests at once, all servers together", most=most))
+    if best.served_at_least < best.served:
+        least, served = whole(best.served_at_least), whole(best.served)
+        yield Line(
+            say("{least} of {served} at the low end of the memory's estimate", least=least, served=served), "careful"
+        )
 
 
 def _layouts(answer: FleetAnswer) -> Table:

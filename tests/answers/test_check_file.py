@@ -266,7 +266,6 @@ def test_a_launch_file_tells_the_engine_too(tmp_path: Path) -> None:
         (VLLM + "  mem_fraction_static: 0.8\n", 5, "did you mean gpu_memory_utilization?"),
         (VLLM + "  --max-num-seqs: 4\n", 5, "did you mean max_num_seqs?"),
         (VLLM + "  max_num_seqs: x\n", 5, "a whole number"),
-        (VLLM + "nodes: 2\n", 5, "vLLM over several hosts is not planned"),
         ("flags:\n  tensor_parallel_size: 4\n", 2, "did you mean tp_size?"),
         ("engine: vllm-0.29.0\nflags: {tensor_parallel_size: 4}\n", 1, "0.30.0"),
     ],
@@ -276,6 +275,12 @@ def test_flags_are_those_of_the_engine(text: str, line: int, says: str) -> None:
         plan_of(read(text))
     assert str(error.value).startswith(f"plan.yaml:{line}: ")
     assert says in str(error.value)
+
+
+def test_hosts_are_those_of_either_engine() -> None:
+    assert plan_of(read(VLLM + "nodes: 2\n")).plan.hosts == 2
+    with pytest.raises(PlacedError, match=r"nodes 2 against flags\.nnodes 4"):
+        plan_of(read(VLLM + "  nnodes: 4\nnodes: 2\n"))
 
 
 def test_another_release_is_one_of_the_same_engine() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".yaml", ".yml", ".toml", ".json")
 STDIN = "-"
-_HOSTS = "nnodes"  # the flag that `nodes` is, where an engine has it
+_HOSTS = "nnodes"  # the flag that `nodes` is
 _LARGEST, _ADVICE = 1 << 20, "a deployment file is a few KiB"
 
 
@@ -156,5 +156,3 @@ def _check(file: DeploymentFile) -> None:
     given = content.flags.model_dump(exclude_unset=True)
     if given.get(_HOSTS, content.nodes) != content.nodes:
         raise file.error(f"nodes {content.nodes} against flags.{_HOSTS} {given[_HOSTS]}", "nodes")
-    if content.nodes > 1 and all(flag.name != _HOSTS for flag in file.engine.flags):
-        raise file.error(f"{file.engine.title} over several hosts is not planned", "nodes")

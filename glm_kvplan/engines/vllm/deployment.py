@@ -16,6 +16,7 @@ class Deployment:
     tensor_parallel_size: int
     data_parallel_size: int
     decode_context_parallel_size: int
+    nnodes: int  # hosts that the GPUs of all engines lie on
     enable_expert_parallel: bool
     all2all_backend: str
 

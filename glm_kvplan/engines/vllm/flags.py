@@ -51,6 +51,8 @@ _PARALLEL = (
          "-dcp", most=RANKS, shown=True),
     flag("prefill_context_parallel_size", "int", 1, "GPUs that share a prompt's prefill; not planned",
          "-pcp", most=RANKS),
+    flag("nnodes", "int", 1, "hosts that the GPUs of all engines lie on, as many on each",
+         "-n", most=RANKS, moves=NOTHING, shown=True),
     _switch("enable_expert_parallel", False, "spread whole experts over the GPUs instead of slices of each",
             "-ep", moves=WEIGHTS),
     flag("all2all_backend", "str", "allgather_reducescatter", "expert exchange",

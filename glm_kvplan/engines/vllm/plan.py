@@ -12,6 +12,7 @@ from glm_kvplan.engines.vllm.deployment import Deployment
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.engines.vllm.resolve.resolver import resolve
 from glm_kvplan.engines.vllm.resolve.undecided import every_choice
+from glm_kvplan.engines.vllm.weight_widths import check_experts
 from glm_kvplan.engines.weight_format import WeightFormat, weight_format
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.calibration import Calibration
@@ -73,8 +74,8 @@ class Plan(Given):
 
     @property
     def hosts(self) -> int:
-        """Hosts that the GPUs are spread over: layouts over several are not planned."""
-        return 1
+        """Hosts that the GPUs of all engines are spread over."""
+        return self.deployment.nnodes
 
     @property
     def has_host_pools(self) -> bool:
@@ -120,6 +121,8 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
     )
     stand_in = given.model.origin == BUNDLED_ORIGIN and given.served is not None
     config = None if stand_in else given.model.config
+    rank = Rank(given.model.geometry, deployment, given.profile)
+    check_experts(rank, given.model.config)
     return Plan(
         given.model,
         given.profile,
@@ -132,6 +135,6 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         given.checked,
         given.container,
         deployment=deployment,
-        blocks=blocks_of(Rank(given.model.geometry, deployment, given.profile)),
+        blocks=blocks_of(rank),
         weight_format=weight_format(flags, config, given.served or given.model.name),
     )

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from glm_kvplan.bisection import largest_unbounded
 from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.vllm.start import Start
+from glm_kvplan.errors import InputError
+from glm_kvplan.workload import Demand
 
 
 class Served(NamedTuple):
@@ -22,14 +24,24 @@ def served(start: Start, contexts: Contexts) -> Served:
         return Served(0, 0, "the start fails")
     if contexts.longest > start.max_model_len:
         return Served(0, 0, "--max-model-len")
-    if len(contexts.lengths) == 1:
-        held = start.usable // start.blocks.needed(contexts.longest)
-    else:
-        held = largest_unbounded(lambda requests: blocks_of_mix(start, contexts, requests) <= start.usable) or 0
-    if held >= deployment.max_num_seqs:
+    one = held(start, contexts)
+    if one >= deployment.max_num_seqs:
         one = deployment.max_num_seqs
         return Served(one * deployment.data_parallel_size, one, "--max-num-seqs")
-    return Served(held * deployment.data_parallel_size, held, "blocks")
+    return Served(one * deployment.data_parallel_size, one, "blocks")
+
+
+def held(start: Start, contexts: Contexts) -> int:
+    """Requests that the blocks of one engine hold at once, whatever its limits say."""
+    if len(contexts.lengths) == 1:
+        return start.usable // start.blocks.needed(contexts.longest)
+    return largest_unbounded(lambda requests: blocks_of_mix(start, contexts, requests) <= start.usable) or 0
+
+
+def check(demand: Demand) -> None:
+    """Refuse what blocks are not kept for. Raises InputError."""
+    if demand.prefix_states:
+        raise InputError("--prefix-states: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")
 
 
 def blocks_of_mix(start: Start, contexts: Contexts, requests: int) -> int:

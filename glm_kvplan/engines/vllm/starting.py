@@ -7,6 +7,7 @@ from glm_kvplan.engines.vllm.needed_blocks import NumBlocks
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.start import Failure, Start, start
 from glm_kvplan.engines.vllm.weight_placement import placement
+from glm_kvplan.engines.vllm.weight_widths import check_scales
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
@@ -44,7 +45,8 @@ def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun
     """Start `plan`. `measured` is the plan whose log printed `given.available_gib`, where that is another one: what the
     two differ by in --gpu-memory-utilization is added.
 
-    Raises InputError for memory that is not known or cannot be, RefusedError where less is free than vLLM takes.
+    Raises InputError for memory that is not known or cannot be, RefusedError where less is free than vLLM takes and
+    where the layout cuts FP8 weights inside a scale.
     """
     found, weights = memory_of(plan, given)
     if measured is not None and found.how == "measured":
@@ -64,7 +66,9 @@ def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate
     known = plan.deployment.kv_cache_memory_bytes is not None or given.available_gib is not None
     weights = None
     if not known and (given.weights_gib is None or (plan.deployment.draft_layers and given.draft_weights_gib is None)):
-        weights = estimate_weights(plan.geometry, placement(plan.rank), given.checkpoint or plan.weight_format.format)
+        checkpoint = given.checkpoint or plan.weight_format.format
+        weights = estimate_weights(plan.geometry, placement(plan.rank), checkpoint)
+        check_scales(plan.rank, plan.model.config, checkpoint)
     found = available(
         plan.rank,
         plan.gpu,

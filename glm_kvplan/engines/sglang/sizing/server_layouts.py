@@ -7,7 +7,7 @@ from glm_kvplan.engines.fleets import Advised, OnHost
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.moves import MOST_TP, group_flags
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.advice import Advice, advise
+from glm_kvplan.engines.sglang.sizing.advice import Advice, advise, served_within
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, Hosts
 from glm_kvplan.engines.sglang.sizing.split import most_requests, tokens_of
@@ -51,7 +51,7 @@ def advise_server(server: Server, share: Demand, hosts: Hosts = UNKNOWN_HOSTS) -
         limit = "host memory"
     advised = server.tried(**advice.flags) if advice.flags else None
     if advised is None:
-        return Advised(server.plan, {}, False, 0, 0, limit, None, 0, 0, server.budget, _notes(server))
+        return Advised(server.plan, {}, False, 0, 0, limit, None, 0, 0, server.budget, _notes(server), lambda: 0)
     workers = server.deployment.attn_dp_size * server.deployment.replicas
     unbound = advised.tried(max_total_tokens=None)
     return Advised(
@@ -66,6 +66,7 @@ def advise_server(server: Server, share: Demand, hosts: Hosts = UNKNOWN_HOSTS) -
         ceiling_tokens=advised.sizes.tokens if unbound is None else unbound.sizes.tokens,
         memory=advised.budget,
         warnings=_notes(advised),
+        at_least=lambda: served_within(server, share, advice, server.budget.error_gib)[0],
         host=None if advice.host is None else _hosted(advice.host.answer),
     )
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.flag import only_try
+from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memory
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
-from glm_kvplan.engines.vllm.answers.solve_answer import MemoryShown
+from glm_kvplan.engines.vllm.block_bounds import BlockBounds, block_bounds
 from glm_kvplan.engines.vllm.plan import Plan
-from glm_kvplan.engines.vllm.served_requests import served
+from glm_kvplan.engines.vllm.served_requests import check, served
 from glm_kvplan.engines.vllm.starting import Begun, begin
 from glm_kvplan.engines.vllm.turns import Does, Turn, turns
 from glm_kvplan.errors import InputError, KvplanError
@@ -52,7 +53,10 @@ class Option(NamedTuple):
 
 
 class AdviseAnswer(NamedTuple):
-    """`flags` are those to change, none where it serves as it is; then and where nothing does, `served` is of now."""
+    """`flags` are those to change, none where it serves as it is; then and where nothing does, `served` is of now.
+
+    `blocks` are those under `flags`.
+    """
 
     head: Head
     demand: DemandShown
@@ -62,6 +66,7 @@ class AdviseAnswer(NamedTuple):
     memory: MemoryShown
     now: ServedNow
     served: ServedNow
+    blocks: BlockBounds
     options: tuple[Option, ...]
     certainty: str
     warnings: tuple[Text, ...]
@@ -80,8 +85,7 @@ def answer_advise(
     says nothing. Raises InputError for unknown memory and for prefix states, RefusedError where less is free than vLLM
     takes.
     """
-    if demand.prefix_states:
-        raise InputError("--prefix-states: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")
+    check(demand)
     state_dtype = only_try(tries, "mamba_ssm_cache_dtype")
     if state_dtype not in (None, "bfloat16", "float32"):
         raise InputError(f"--try mamba-ssm-cache-dtype={state_dtype}: the KDA state is float32 or bfloat16")
@@ -101,11 +105,10 @@ def answer_advise(
         holds=does(after),
         flags={} if best is None else best.flags,
         text="" if best is None else best.text,
-        memory=MemoryShown(
-            begun.memory.how, begun.memory.nbytes, begun.memory.low, begun.memory.high, begun.memory.parts
-        ),
+        memory=show_memory(begun.memory),
         now=_served(begun, demand),
         served=_served(after, demand),
+        blocks=block_bounds(after, given, contexts, -(-demand.concurrency // after.plan.deployment.data_parallel_size)),
         options=options,
         certainty=begun.memory.certainty,
         warnings=tuple(_warnings(after, demand, best)),

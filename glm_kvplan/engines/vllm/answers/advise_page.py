@@ -4,27 +4,19 @@ from collections.abc import Iterator
 
 from glm_kvplan.engines.mix_words import wanted_line
 from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, Option, ServedNow
+from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
+from glm_kvplan.engines.vllm.block_bounds import bounds_line
 from glm_kvplan.show.format import three_digits, whole
 from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, say
-from glm_kvplan.units import GIB
 
 
 def advise_page(answer: AdviseAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(_memory(answer)), Line(wanted_line(answer.demand)))
+    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted_line(answer.demand)))
     sections = [Section("advice", tuple(_advice(answer)), say("Advice"), quiet=True)]
     if answer.options:
         sections.append(Section("options", (_options(answer),), say("What serves it"), quiet=True))
     return Page(answer.head.title, lead, tuple(sections), answer.warnings, answer.head.notes)
-
-
-def _memory(answer: AdviseAnswer) -> Said:
-    memory = answer.memory
-    if memory.how != "estimated":
-        return say("{size} GiB a GPU for blocks", size=f"{memory.nbytes / GIB:.2f}")
-    low, high = (f"{end / GIB:.1f}" for end in (memory.low_bytes, memory.high_bytes))
-    template = "{size} GiB a GPU for blocks (estimated, {low} to {high})"
-    return say(template, size=f"{memory.nbytes / GIB:.1f}", low=low, high=high)
 
 
 def _advice(answer: AdviseAnswer) -> Iterator[Line | Code]:
@@ -36,6 +28,7 @@ def _advice(answer: AdviseAnswer) -> Iterator[Line | Code]:
         yield Line(_serves(answer, answer.served, say("then it serves")), "good")
     elif not answer.holds:
         yield Line(say("no flag nor two of those tried serve it, nor twice the GPUs up to 64"), "bad")
+    yield Line(bounds_line(answer.blocks, estimated=answer.certainty == "estimated"))
 
 
 def _serves(answer: AdviseAnswer, found: ServedNow, what: Said) -> Said:

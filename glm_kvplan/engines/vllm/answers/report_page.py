@@ -1,11 +1,12 @@
 """The page of `kvplan report` of a vLLM launch: the verdict, the boot line and what it means, charts, what to paste."""
 
 from glm_kvplan.engines.report_parts import flags_section, footer, gpus_said, made_section
+from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.vllm.answers.report_charts import frontier_section, map_section, prices_section
 from glm_kvplan.engines.vllm.answers.report_tables import formulas_section, paste_section
 from glm_kvplan.engines.vllm.answers.report_verdict import verdict, wanted
-from glm_kvplan.engines.vllm.answers.solve_page import memory_line, sections
+from glm_kvplan.engines.vllm.answers.solve_page import sections
 from glm_kvplan.show.page import Line, Page, Section
 from glm_kvplan.show.said import Said, say
 
@@ -29,7 +30,7 @@ def report_page(answer: ReportAnswer) -> Page:
         lead=(
             Line(say(template, model=head.model.name, release=release, gpus=gpus_said(head))),
             Line(head.layout, "muted"),
-            Line(memory_line(answer.start)),
+            Line(memory_line(answer.start.memory)),
             Line(wanted(answer)),
         ),
         sections=tuple(found),

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from glm_kvplan.contexts import Contexts, contexts
 from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memory
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.priced_moves import PricedMove, Remedy, priced_moves, remedies
@@ -11,22 +12,11 @@ from glm_kvplan.engines.vllm.request_cost import BlockUse, FixedCost, block_uses
 from glm_kvplan.engines.vllm.served_requests import served
 from glm_kvplan.engines.vllm.start import Failure, Start
 from glm_kvplan.engines.vllm.starting import Begun, begin
-from glm_kvplan.memory.budget import MemoryPart
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text, say
 from glm_kvplan.workload import DEFAULT_CONTEXT, UNKNOWN_HOST, HostGiven
 
 _SHOWN_CONTEXTS = (8192, 32768, DEFAULT_CONTEXT)
-
-
-class MemoryShown(NamedTuple):
-    """Bytes of one GPU that become blocks, and what they may be. `how`: given, measured or estimated."""
-
-    how: str
-    nbytes: int
-    low_bytes: int
-    high_bytes: int
-    parts: tuple[MemoryPart, ...]
 
 
 class PrintedShown(NamedTuple):
@@ -131,9 +121,7 @@ def answer_solve(
     priced = mix or _usual(start)
     return SolveAnswer(
         head=head_of(plan),
-        memory=MemoryShown(
-            begun.memory.how, begun.memory.nbytes, begun.memory.low, begun.memory.high, begun.memory.parts
-        ),
+        memory=show_memory(begun.memory),
         printed=PrintedShown(
             start.line,
             start.printed_tokens,

@@ -3,23 +3,19 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.mix_words import promised
+from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
 from glm_kvplan.engines.vllm.answers.solve_answer import ServedShown, SolveAnswer
 from glm_kvplan.engines.vllm.priced_moves import PricedMove
 from glm_kvplan.show.format import count, decimal, gib, three_digits, whole
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
-from glm_kvplan.show.said import Said, Text, say
+from glm_kvplan.show.said import Text, say
 from glm_kvplan.units import GIB
 
 _HOLDS = {"tokens": "rows and index keys", "states": "KDA state", "tail": "tail"}
-_HOW = {
-    "given": "{size} GiB a GPU for blocks, as --kv-cache-memory-bytes says",
-    "measured": "{size} GiB a GPU for blocks, as the boot log prints",
-    "estimated": "{size} GiB a GPU for blocks (estimated, {low} to {high})",
-}
 
 
 def solve_page(answer: SolveAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer)))
+    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)))
     return Page(answer.head.title, lead, tuple(sections(answer)), answer.warnings, answer.head.notes)
 
 
@@ -41,14 +37,6 @@ def sections(answer: SolveAnswer) -> Iterator[Section]:
         yield Section("memory", (_memory_table(answer),), say("The memory that is left for blocks"), quiet=True)
     if answer.prices is not None:
         yield _prices(answer, answer.prices)
-
-
-def memory_line(answer: SolveAnswer) -> Said:
-    memory = answer.memory
-    if memory.how != "estimated":
-        return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.2f}")
-    low, high = (f"{end / GIB:.1f}" for end in (memory.low_bytes, memory.high_bytes))
-    return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.1f}", low=low, high=high)
 
 
 def _about(answer: SolveAnswer, value: int, ends: tuple[int, int]) -> str:

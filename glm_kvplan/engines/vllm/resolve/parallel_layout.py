@@ -12,6 +12,7 @@ class Layout(NamedTuple):
     tensor: int
     data: int
     decode_context: int
+    hosts: int
     experts: bool
     all2all: str
 
@@ -53,5 +54,9 @@ def parallel_layout(given: Decisions) -> Layout:
         )
     if decode_context > 1:
         given.decide("decode_context_parallel_size", decode_context, "given: a request's tokens lie on so many GPUs")
+    hosts = given.whole("nnodes", 1)
+    if tensor * data % hosts:
+        given.refuse(f"--nnodes {hosts} does not divide the {tensor * data} GPUs", "hosts")
+    given.keep("nnodes", hosts, "one host unless given")
     experts = given.on("enable_expert_parallel")
-    return Layout(tensor, data, decode_context, experts, given.text("all2all_backend"))
+    return Layout(tensor, data, decode_context, hosts, experts, given.text("all2all_backend"))

@@ -58,6 +58,7 @@ def resolve(
         tensor_parallel_size=layout.tensor,
         data_parallel_size=layout.data,
         decode_context_parallel_size=layout.decode_context,
+        nnodes=layout.hosts,
         enable_expert_parallel=layout.experts,
         all2all_backend=layout.all2all,
         kv_cache_dtype=given.text("kv_cache_dtype"),

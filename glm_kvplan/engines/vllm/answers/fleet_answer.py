@@ -1,0 +1,52 @@
+"""How many GPUs a load takes with vLLM, and the command that serves it: the answer of `kvplan advise --gpus`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from glm_kvplan.engines.flag_words import command_lines
+from glm_kvplan.engines.fleets import Advised, FleetAnswer, model_word, seek
+from glm_kvplan.engines.vllm.flags import FLAG
+from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.served_requests import check
+from glm_kvplan.engines.vllm.server_layouts import advise_server, server_layouts
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
+
+# The first host serves; the others are told so.
+_HOSTS = ('--node-rank "$NODE_RANK" --master-addr "$HEAD_NODE"', '$([ "$NODE_RANK" = 0 ] || echo --headless)')
+
+
+def answer_fleet(
+    plan: Plan,
+    demand: Demand,
+    given: MemoryGiven,
+    gpus: Sequence[int],
+    tries: Mapping[str, Sequence[object]],
+    per_host: int | None = None,
+    host_given: HostGiven = UNKNOWN_HOST,
+) -> FleetAnswer:
+    """See `engines.fleets.seek`. Raises InputError for prefix states, too."""
+    check(demand)
+    return seek(plan, demand, given, gpus, tries, per_host, _Layouts(plan, given))
+
+
+class _Layouts(NamedTuple):
+    """See `engines.fleets.Layouts`."""
+
+    plan: Plan
+    given: MemoryGiven
+
+    def layouts(self, gpus: int, per_host: int) -> Iterator[Mapping[str, Any]]:
+        return server_layouts(self.plan, gpus, per_host)
+
+    def advise(self, plan: Plan, share: Demand, beside: int) -> Advised:
+        return advise_server(plan, self.given, share)
+
+    def command(self, plan: Plan) -> str:
+        return launch_command(plan)
+
+
+def launch_command(plan: Plan) -> str:
+    """The whole command that starts one server of `plan`, a flag a line. On several hosts it is run on each of them."""
+    hosts = _HOSTS if plan.hosts > 1 else ()
+    return command_lines(f"vllm serve {model_word(plan)}", FLAG, plan.flags, plan.environment, *hosts)

@@ -1,0 +1,46 @@
+"""What a load needs of a GPU's blocks, and what its memory gives."""
+
+from typing import NamedTuple
+
+from glm_kvplan.contexts import Contexts
+from glm_kvplan.engines.vllm.served_requests import blocks_of_mix
+from glm_kvplan.engines.vllm.starting import Begun, begin
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.show.format import count, three_digits, whole
+from glm_kvplan.show.said import Said, say
+
+_OWN = ("kv_cache_memory_bytes", "num_gpu_blocks_override")  # flags that fix the blocks
+
+
+class BlockBounds(NamedTuple):
+    """Blocks of one GPU, of `block_tokens` tokens: those there are, those that a load needs with the one that is never
+    given out, and those that memory gives where no flag fixes them.
+    """
+
+    num_blocks: int
+    block_tokens: int
+    floor_blocks: int
+    ceiling_blocks: int
+
+
+def block_bounds(begun: Begun, given: MemoryGiven, contexts: Contexts, requests: int) -> BlockBounds:
+    """The bounds for so many requests at once in one engine. Raises InputError, RefusedError as a start does."""
+    fixed = {name: None for name in _OWN if begun.plan.flags.get(name) is not None}
+    unbound = begin(begun.plan.with_flags(**fixed), given) if fixed else begun
+    floor = blocks_of_mix(begun.start, contexts, requests) + 1
+    return BlockBounds(begun.start.count, begun.plan.blocks.tokens_a_block, floor, unbound.start.count)
+
+
+def bounds_line(bounds: BlockBounds, *, estimated: bool) -> Said:
+    """`estimated`: so is the memory that they come from."""
+
+    def about(number: int) -> str:
+        return f"~{three_digits(number)}" if estimated else whole(number)
+
+    return say(
+        "a GPU has {blocks} blocks of {tokens}: the load needs {floor}, memory gives {ceiling}",
+        blocks=whole(bounds.num_blocks) if bounds.num_blocks != bounds.ceiling_blocks else about(bounds.num_blocks),
+        tokens=count(bounds.block_tokens, "token"),
+        floor=whole(bounds.floor_blocks),
+        ceiling=about(bounds.ceiling_blocks),
+    )

@@ -1,0 +1,111 @@
+"""Layouts of one server, and what each serves of its share of a load: what vLLM gives to `kvplan advise --gpus`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from glm_kvplan.engines.fleets import Advised
+from glm_kvplan.engines.vllm.answers.memory_shown import show_memory
+from glm_kvplan.engines.vllm.block_bounds import block_bounds
+from glm_kvplan.engines.vllm.moves import HIGHEST_UTILIZATION, UTILIZATION_STEP
+from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.served_requests import held, served
+from glm_kvplan.engines.vllm.starting import Begun, begin
+from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
+
+MOST_TP = 64  # the model's heads
+_LIMITS = 3  # of requests, of their length, and what the second leaves of the first
+
+
+def server_layouts(plan: Plan, gpus: int, per_host: int) -> Iterator[Mapping[str, Any]]:
+    """Tensor parallelism and engines side by side (data parallelism); a server larger than a host takes several.
+
+    Flags of the layout that the user gave stay as they are.
+    """
+    given = plan.flags
+    tensor, data, hosts = (given.get(f"{name}") for name in ("tensor_parallel_size", "data_parallel_size", "nnodes"))
+    widths = [1 << power for power in range(MOST_TP.bit_length())]
+    for width in widths if tensor is None else [plan.deployment.tensor_parallel_size]:
+        for engines in range(1, gpus // width + 1) if data is None else [plan.deployment.data_parallel_size]:
+            world = width * engines
+            if gpus % world:
+                continue
+            layout = {
+                **({} if tensor is not None else {"tensor_parallel_size": width}),
+                **({} if data is not None or engines == 1 else {"data_parallel_size": engines}),
+            }
+            if hosts is not None or world <= per_host:
+                yield layout
+            elif world % per_host == 0 and (width % per_host == 0 or per_host % width == 0):
+                yield {**layout, "nnodes": world // per_host}
+
+
+def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
+    """The server with what serves the share, or as much of it as fits: its limits of requests and of their length, and
+    more of the card where nobody fixed that. Nothing else is turned. Raises InputError, RefusedError.
+    """
+    found = [_limited(begin(plan, given), given, share)]
+    for utilization in _utilizations(plan):
+        if _served(found[-1], share) >= share.concurrency:
+            break
+        found.append(_limited(begin(plan.with_flags(gpu_memory_utilization=utilization), given), given, share))
+    best = max(found, key=lambda begun: min(_served(begun, share), share.concurrency))
+    engines = best.plan.deployment.data_parallel_size
+    got = served(best.start, share.contexts)
+    requests = -(-min(got.requests, share.concurrency) // engines)
+    bounds = block_bounds(best, given, share.contexts, requests)
+    changed = {name: value for name, value in best.plan.flags.items() if plan.flags.get(name) != value}
+    return Advised(
+        plan=best.plan,
+        flags=changed,
+        holds=got.requests >= share.concurrency,
+        served=min(got.requests, share.concurrency),
+        most=held(best.start, share.contexts) * engines,
+        limit=got.limit,
+        sizes=bounds,
+        floor_tokens=bounds.floor_blocks * bounds.block_tokens,
+        ceiling_tokens=bounds.ceiling_blocks * bounds.block_tokens,
+        memory=show_memory(best.memory),
+        warnings=() if best.weights is None else tuple(best.weights.notes),
+        at_least=lambda: min(served(best.low, share.contexts).requests, share.concurrency),
+    )
+
+
+def _utilizations(plan: Plan) -> Iterator[float]:
+    """More of the card, step by step; none where the user said how much."""
+    if plan.flags.keys() & {"gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override"}:
+        return
+    found = round(plan.deployment.gpu_memory_utilization + UTILIZATION_STEP, 4)
+    while found <= HIGHEST_UTILIZATION:
+        yield found
+        found = round(found + UTILIZATION_STEP, 4)
+
+
+def _served(begun: Begun, share: Demand) -> int:
+    return served(begun.start, share.contexts).requests
+
+
+def _limited(begun: Begun, given: MemoryGiven, share: Demand) -> Begun:
+    """The start with the limits of requests and of their length as the share needs them, where they are in its way."""
+    for _ in range(_LIMITS):
+        flags = _limit(begun, share)
+        if not flags:
+            break
+        begun = begin(begun.plan.with_flags(**flags), given)
+    return begun
+
+
+def _limit(begun: Begun, share: Demand) -> Mapping[str, int]:
+    """The next limit that is in the way: too small for the share, or so large that nothing starts."""
+    deployment, failure = begun.plan.deployment, begun.start.failure
+    requests = -(-share.concurrency // deployment.data_parallel_size)
+    longest = share.contexts.longest
+    if begun.start.max_model_len < longest <= begun.plan.geometry.max_position_embeddings:
+        return {} if deployment.fits_max_model_len else {"max_model_len": longest}
+    if failure is None:
+        return {"max_num_seqs": requests} if deployment.max_num_seqs < requests <= begun.start.count else {}
+    if failure.kind == "one request":
+        return {"max_model_len": longest} if longest < deployment.max_model_len else {}
+    if failure.kind == "requests above blocks":
+        return {"max_num_seqs": min(requests, begun.start.count)}
+    return {}
