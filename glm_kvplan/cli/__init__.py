@@ -15,6 +15,7 @@ PANELS = {
         "report": "One page that shows a plan to people; or one chart.",
     },
     "Hold against reality": {
+        "init": "A first deployment file from a launch command.",
         "check": "Deployment files against what they expect: for CI.",
         "diff": "What changes between two deployments, releases or GPUs.",
         "reconcile": "A boot log or a running server against the plan.",

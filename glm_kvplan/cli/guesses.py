@@ -19,7 +19,6 @@ _LISTS = "kvplan info lists the engine releases, GPUs and model that are known, 
 _COMMANDS = {
     **dict.fromkeys(("plan", "fit", "fits", "run", "calc", "calculate", "capacity", "memory"), _FIT),
     "size": "kvplan solve says what the engine sizes, kvplan estimate what so many requests need",
-    "init": "kvplan advise --gpus N --save FILE writes a first deployment file, kvplan reconcile --save FILE another",
     "compare": "did you mean diff?",
     "version": "did you mean kvplan --version?",
     **dict.fromkeys(("list", "ls", "show", "engine", "gpu", "models", "config"), _LISTS),

@@ -169,13 +169,13 @@ def _last(words: Sequence[str], option: str) -> str | None:
     return found
 
 
-def plan_of(ctx: typer.Context) -> Any:
+def plan_of(ctx: typer.Context, *, every_engine: bool = False) -> Any:
     """The Plan of a command that takes DEPLOYMENT; its notes are for standard error, after the answer.
 
     A launch command after `--` (or in `--launch FILE`) is read first; options given to kvplan itself win over it.
-    Raises InputError, RefusedError.
+    `every_engine`: the command is no answer of an engine's own. Raises InputError, RefusedError.
     """
-    made = given_of(ctx).plan()
+    made = given_of(ctx, every_engine=every_engine).plan()
     engine = made.profile.engine
     installed = engine.installed()
     if installed is not None and installed != made.profile.base_release:
@@ -189,7 +189,7 @@ def plan_of(ctx: typer.Context) -> Any:
     return made
 
 
-def given_of(ctx: typer.Context) -> Given:
+def given_of(ctx: typer.Context, *, every_engine: bool = False) -> Given:
     """What such a command line says, not yet resolved. Raises InputError."""
     asked, launch = sources_of(ctx)
     found = given(
@@ -202,7 +202,8 @@ def given_of(ctx: typer.Context) -> Given:
         engine=asked.engine,
         environment=_switches(asked.environment),
     )
-    check_answers(found.profile.engine, str(ctx.info_name))
+    if not every_engine:
+        check_answers(found.profile.engine, str(ctx.info_name))
     return found
 
 
@@ -217,6 +218,11 @@ def sources_of(ctx: typer.Context) -> "tuple[_Sources, Launchable | None]":
     if _LAUNCH not in ctx.meta:  # a stream can be read once
         ctx.meta[_LAUNCH] = launch_given(ctx.obj["launch"], asked.launch, asked.values)
     return asked, ctx.meta[_LAUNCH]
+
+
+def flags_of(ctx: typer.Context) -> dict[str, object]:
+    """The engine's flags among kvplan's own options."""
+    return dict(_FLAGS.of(ctx))
 
 
 def container_taken(ctx: typer.Context, label: str) -> None:

@@ -10,16 +10,15 @@ from typing import Any, NamedTuple, Protocol
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
-from glm_kvplan.engines.protocol import Engine, Given, Plan, assumed_engine, head_of
+from glm_kvplan.engines.protocol import Given, Plan, head_of
+from glm_kvplan.engines.saved_plan import expected_of, model_named, plan_document
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
 from glm_kvplan.show.said import Text
 from glm_kvplan.units import GIB
 from glm_kvplan.workload import Demand, HostGiven
 
 MOST_TRIES = 64
-_HOSTS = "nnodes"  # the flag that a deployment file's `nodes` are
 _Flags = Mapping[str, Any]
 
 
@@ -263,38 +262,14 @@ def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layo
 
 def model_word(plan: Given) -> str:
     """The model as one types it into a shell."""
-    return shlex.quote(_model(plan))
-
-
-def _model(plan: Given) -> str:
-    return plan.served or (BUNDLED_ID if plan.model.origin == BUNDLED_ORIGIN else plan.model.name)
+    return shlex.quote(model_named(plan))
 
 
 def _plan_file(advised: Advised, share: Demand) -> dict[str, object]:
-    """A deployment file of one server that expects its share of the load: `kvplan check` of it is the same verdict."""
-    plan, expect = advised.plan, _expected(share)
-    engine: Engine = plan.profile.engine
-    release = plan.profile.base_release
-    found: dict[str, object] = {
-        "model": _model(plan),
-        "engine": release if engine is assumed_engine() else f"{engine.name}-{release}",
-        "gpu": plan.gpu.name,
-        "flags": {name: value for name, value in plan.flags.items() if name != _HOSTS},
-        "expect": expect,
-    }
+    """The deployment file of one server for its share of the load, with the host that was planned for."""
+    found = plan_document(advised.plan, share)
     if advised.host is not None and advised.host.available_bytes is not None:
         given = {"host_gib": advised.host.given.host_bytes, "pod_gib": advised.host.given.pod_bytes}
         found["memory"] = {name: nbytes / GIB for name, nbytes in given.items() if nbytes is not None}
-        expect["host_memory"] = "fits"
-    if plan.hosts > 1:
-        found["nodes"] = plan.hosts
-    if plan.environment:
-        found["environment"] = dict(plan.environment)
+        found["expect"] = {**expected_of(share), "host_memory": "fits"}
     return found
-
-
-def _expected(share: Demand) -> dict[str, object]:
-    found: dict[str, object] = {"min_concurrency": share.concurrency, "headroom": "fits"}
-    if len(share.contexts.lengths) == 1:
-        return {"min_context": share.context, **found}
-    return {**found, "contexts": share.contexts.shares, "confidence": share.contexts.confidence or "mean"}

@@ -30,7 +30,6 @@ def test_help_in_every_spelling(words: tuple[str, ...], capsys: pytest.CaptureFi
     [
         ("plan", "kvplan solve"),
         ("fit", "--gpus"),
-        ("init", "--save FILE"),
         ("compare", "diff"),
         ("solv", "solve"),
         ("size", "kvplan solve"),
