@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from math import gcd, lcm
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.quantile import likely_draws, quantile_of_sum
@@ -13,6 +12,9 @@ from glm_kvplan.reading.guarded_file import read_text
 from glm_kvplan.reading.json_text import read_json
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.units import LARGEST_COUNT, is_count, parse_count
+
+if TYPE_CHECKING:
+    from fractions import Fraction  # with decimals: only a mix needs them
 
 MOST_BINS = 20_000
 MOST_NAMED = 4
@@ -104,16 +106,16 @@ class Contexts(NamedTuple):
         return likely_draws(sizes, self.weights, tokens, self.confidence)
 
 
-def contexts(pairs: Iterable[tuple[int, Fraction | int]]) -> Contexts:
+def contexts(pairs: "Iterable[tuple[int, Fraction | int]]") -> Contexts:
     """Contexts of (length, share) pairs; shares need not add up to anything, equal lengths are joined."""
-    shares: dict[int, Fraction] = {}
+    shares: dict[int, Fraction | int] = {}
     for length, share in pairs:
         if not 0 < length <= LARGEST_COUNT:
             raise InputError(f"context length {length} must lie between 1 and 2**48")
         if share < 0:
             raise InputError(f"the share of context length {length} is negative")
         if share:
-            shares[length] = shares.get(length, Fraction(0)) + share
+            shares[length] = shares.get(length, 0) + share
     if not shares:
         raise InputError("no context length has a share above 0")
     if len(shares) > MOST_BINS:
@@ -147,6 +149,8 @@ def parse_contexts(text: str) -> Contexts:
 
 def parse_shares(text: str, name: str) -> Contexts:
     """A mix `0.8:8k,0.2:128k` (or `80%:8k`) whose shares add up to 1; `name` stands in errors. Opens no file."""
+    from fractions import Fraction
+
     pairs = []
     for part in text.split(","):
         share, _, length = part.partition(":")
@@ -174,6 +178,8 @@ def read_histogram(path: Path) -> Contexts:
     Lines may use commas; a first line of words and lines that start with # are skipped; a count left out is 1.
     Raises InputError, naming file and line.
     """
+    from fractions import Fraction
+
     text = read_text(path, str(path), most=LARGEST_FILE, advice="join the lengths into fewer bins")
     if path.suffix.lower() == ".json":
         return contexts(_json_pairs(path, text))
@@ -193,7 +199,9 @@ def read_histogram(path: Path) -> Contexts:
     return contexts(pairs)
 
 
-def _json_pairs(path: Path, text: str) -> list[tuple[int, Fraction]]:
+def _json_pairs(path: Path, text: str) -> "list[tuple[int, Fraction]]":
+    from fractions import Fraction
+
     try:
         data, _ = read_json(text)
     except UnreadableError as error:

@@ -10,7 +10,7 @@ from glm_kvplan.cli.completions import tried
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
-from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
+from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, PrefixStates, read_demand
 from glm_kvplan.engines.protocol import Plan, answering
 from glm_kvplan.errors import InputError
@@ -82,6 +82,7 @@ def advise(
             metavar="FILE",
         ),
     ] = None,
+    whole: All = False,
     json: Json = False,
 ) -> int:
     """Which flags serve a workload on this GPU and layout, proved by solving them; or how many GPUs it takes.
@@ -101,13 +102,13 @@ def advise(
         answer = made.answer(plan, demand, given, _numbers(gpus), asked, per_host, host)
         if answer.best is not None:
             _write(answer.best, launch_out, save, force)
-        print_answer("advise --gpus", answer, lambda: made.page(answer), json)
+        print_answer("advise --gpus", answer, lambda: made.page(answer), json, brief=not whole)
         return 0 if answer.holds else 1
     if per_host or launch_out or save:
         raise InputError("--gpus-per-host, --launch-out and --save go with --gpus")
     made = answering(plan, "advise")
     answer = made.answer(plan, demand, given, asked, host)
-    print_answer("advise", answer, lambda: made.page(answer), json)
+    print_answer("advise", answer, lambda: made.page(answer), json, brief=not whole)
     return 0 if answer.holds else 1
 
 

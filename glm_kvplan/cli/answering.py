@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from glm_kvplan.show.page import Page
 
 
-def print_answer(command: str, answer: Any, page: "Callable[[], Page]", json: bool) -> None:
-    """Print an answer. The page is made only where it is shown."""
-    write_answer(command, answer, page, "json" if json else "text")
+def print_answer(command: str, answer: Any, page: "Callable[[], Page]", json: bool, *, brief: bool = False) -> None:
+    """Print an answer. The page is made only where it is shown; `brief`: what one screen holds of it."""
+    write_answer(command, answer, page, "json" if json else "text", brief=brief)
 
 
-def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: str, stream: Any = None) -> None:
-    """The whole answer as `text`, `json` or `md`, to standard output or into a file."""
+def write_answer(
+    command: str, answer: Any, page: "Callable[[], Page]", form: str, stream: Any = None, *, brief: bool = False
+) -> None:
+    """The answer as `text`, `json` or `md`, to standard output or into a file; `brief` holds for text alone."""
     if form == "json":
         from glm_kvplan.show.json import document, print_json
 
@@ -33,7 +35,7 @@ def write_answer(command: str, answer: Any, page: "Callable[[], Page]", form: st
     else:
         from glm_kvplan.show.text import print_page
 
-        print_page(page(), stream, spoken())
+        print_page(page(), stream, spoken(), brief=brief)
 
 
 def note(ctx: "typer.Context", text: Text) -> None:

@@ -8,7 +8,7 @@ from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.each_role import each_role
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
-from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
+from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, read_held
 from glm_kvplan.engines.protocol import answering
 
@@ -23,6 +23,7 @@ def estimate(
     host_gib: HostGib = None,
     pod_gib: PodGib = None,
     explain: Annotated[bool, typer.Option("--explain", help="Every number's formula, values and source.")] = False,
+    whole: All = False,
     json: Json = False,
 ) -> int:
     """What the caches cost: per token, per state slot, per request, per rank and in total.
@@ -39,5 +40,5 @@ def estimate(
     workload = read_held(plan, context, concurrency, confidence)
     made = answering(plan, "estimate")
     answer = made.answer(plan, workload, read_host(ctx, plan, host_gib, pod_gib))
-    print_answer("estimate", answer, lambda: made.page(answer, explain=explain), json)
+    print_answer("estimate", answer, lambda: made.page(answer, explain=explain), json, brief=not (whole or explain))
     return 0 if answer.holds else 1

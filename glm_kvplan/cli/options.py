@@ -97,6 +97,7 @@ Environment = Annotated[
         autocompletion=lambda: [f"{name}=" for name in _known_switches()],
     ),
 ]
+All = Annotated[bool, typer.Option("--all", help="Print the whole answer; without it one screen of it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables (schema: docs/json.md).")]
 
 

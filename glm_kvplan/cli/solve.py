@@ -9,7 +9,7 @@ from glm_kvplan.cli.each_role import each_role
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
-from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
+from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Confidence, read_mix, read_tokens
 from glm_kvplan.engines.protocol import answering
 
@@ -35,6 +35,7 @@ def solve(
     ] = None,
     confidence: Confidence = "0.99",
     prices: Annotated[bool, typer.Option("--prices", help="What one more unit of each knob costs or buys.")] = False,
+    whole: All = False,
     json: Json = False,
 ) -> int:
     """What the engine will size on this GPU, which limit binds, and what stays free.
@@ -52,5 +53,5 @@ def solve(
     longest = None if prompt is None else read_tokens(plan, prompt, "--prompt")
     made = answering(plan, "solve")
     answer = made.answer(plan, given, longest, host, mix=mix, with_prices=prices)
-    print_answer("solve", answer, lambda: made.page(answer), json)
+    print_answer("solve", answer, lambda: made.page(answer), json, brief=not whole)
     return 0 if answer.holds else 1

@@ -37,3 +37,8 @@ class Head(NamedTuple):
     layout: Text
     deployment: Mapping[str, object]
     notes: tuple[Text, ...]
+
+    @property
+    def cards(self) -> str:
+        """`8 x H200`: those of the whole deployment."""
+        return f"{self.gpus} x {self.gpu.name}"

@@ -78,13 +78,17 @@ Block = Line | Table | Figure | Code
 
 
 class Section(NamedTuple):
-    """Blocks that belong together. `quiet`: they speak for themselves, a terminal shows no title."""
+    """Blocks that belong together. `quiet`: they speak for themselves, a terminal shows no title.
+
+    Where one screen is to hold the page, sections with a `spare` number are left out, the lowest first, and named.
+    """
 
     name: str
     blocks: tuple[Block, ...]
     title: Text = ""
     quiet: bool = False
     tone: str = "strong"  # of its title
+    spare: int = 0
 
 
 class Verdict(NamedTuple):

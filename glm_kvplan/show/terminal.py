@@ -27,12 +27,16 @@ _PLAIN = str.maketrans({"→": "->", "…": "...", "×": "x", "±": "+-", "≥":
 
 
 class Screen(NamedTuple):
-    """Where lines go. `plain` ones show no block characters: their encoding has none, or they say they are dumb."""
+    """Where lines go, `height` of them at once.
+
+    `plain` ones show no block characters: their encoding has none, or they say they are dumb.
+    """
 
     stream: TextIO
     width: int
     coloured: bool = False
     plain: bool = False
+    height: int = 24
 
     def write(self, lines: "list[list[Piece]]") -> None:
         """Print lines of pieces; what the encoding lacks is replaced, an answer does not end for a mark."""
@@ -62,7 +66,8 @@ def screen(stream: TextIO | None = None) -> Screen:
     else:
         coloured = False
     plain = _dumb(out) or not _encodes("█▏", getattr(out, "encoding", None) or "utf-8")
-    return Screen(out, max(shutil.get_terminal_size().columns, 20), coloured, plain)
+    size = shutil.get_terminal_size()
+    return Screen(out, max(size.columns, 20), coloured, plain, max(size.lines, 24))
 
 
 def progress_console() -> Any:

@@ -8,7 +8,7 @@ from glm_kvplan.show.said import Words
 from glm_kvplan.show.terminal import Piece, Screen
 from glm_kvplan.show.wrapping import longest_word, pad, width_of, wrap
 
-_BAR = 6  # cells of a share's bar
+_BAR = 5  # cells of a share's bar
 # A word longer than this may be broken, of a text and of code (names of flags and tensors); step by step, before rows
 # become lines.
 _WORDS = ((32, 32), (20, 32), (20, 20))
@@ -59,7 +59,7 @@ def _shown(cell: object, column: Column, screen: Screen, words: Words) -> str:
     text = terminal(cell_text(cell, column, words))  # type: ignore[arg-type]
     value = cell_of(cell).value  # type: ignore[arg-type]
     if column.kind == "share" and isinstance(value, int | float):
-        return f"{bar(value, _BAR, screen.plain)}{text:>4}"
+        return f"{bar(value, _BAR, screen.plain)}{text:>5}"
     return text
 
 

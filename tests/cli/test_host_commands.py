@@ -60,7 +60,7 @@ def test_worked_example(capsys: pytest.CaptureFixture[str], release: str, pools:
 
 
 def test_worked_example_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, *EXAMPLE_A)
+    code, out, _ = run(capsys, *EXAMPLE_A, "--all")
     words = " ".join(out.split())
     assert code == 0
     for shown in ("93.86 GB 750.88 GB", "at most 2 times", "never copied to the host: DSA index keys, Compress tails"):

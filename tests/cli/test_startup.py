@@ -12,7 +12,7 @@ HEAVY = ("pydantic", "rich", "yaml", "torch", "huggingface_hub", "matplotlib", "
 # Of ours and of the standard library: what only a page, a file, a mix of contexts or another engine needs.
 UNUSED = (
     *("glm_kvplan.show.page", "glm_kvplan.show.text", "glm_kvplan.show.terminal", "glm_kvplan.show.wrapping"),
-    *("glm_kvplan.cli.help", "glm_kvplan.launch.shell", "glm_kvplan.launch.launch_file", "glm_kvplan.contexts"),
+    *("glm_kvplan.cli.help", "glm_kvplan.launch.shell", "glm_kvplan.launch.launch_file"),
     *("glm_kvplan.engines.vllm", "glm_kvplan.engines.servers", "glm_kvplan.engines.sglang.moves"),
     *("glm_kvplan.engines.sglang.answers.host_shown", "glm_kvplan.engines.sglang.sizing.host_sizes"),
     *("fractions", "decimal", "shlex", "csv", "http", "email", "xml", "asyncio", "logging", "unittest"),
@@ -32,7 +32,7 @@ print(*sys.modules, file=sys.stderr)
     ("command", "more"),
     [
         # weights are neither estimated nor read for it
-        ("estimate --json", ("glm_kvplan.memory.budget", "glm_kvplan.memory.weights", "gzip")),
+        ("estimate --json", ("glm_kvplan.memory.budget", "glm_kvplan.memory.weights", "gzip", "glm_kvplan.contexts")),
         ("solve --gpu h200 --tp-size 8 --json", ()),
     ],
 )

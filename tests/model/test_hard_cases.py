@@ -226,7 +226,7 @@ def test_narrow_terminals_cut_no_figure(
     monkeypatch.setenv("COLUMNS", str(width))
     for words, figures in (
         (("explain", "where", "--tp-size", "8"), ("4,194,320", "18,452,480", "11,264", "22,528")),
-        (("estimate", "--tp-size", "8", "--context", "1"), ("18,452,480", "4,194,320")),
+        (("estimate", "--all", "--tp-size", "8", "--context", "1"), ("18,452,480", "4,194,320")),
     ):
         _, out, _ = run(capsys, *words)
         assert all(len(line) <= width for line in out.splitlines())
@@ -355,12 +355,12 @@ def test_a_unit_whose_value_stands_elsewhere(capsys: pytest.CaptureFixture[str],
 
 
 def test_pools_of_an_estimate_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "solve", "--tp-size", "8", "--speculative-algorithm", "EAGLE")
+    _, out, _ = run(capsys, "solve", "--all", "--tp-size", "8", "--speculative-algorithm", "EAGLE")
     for name in ("state slots", "latent KV", "index K", "draft KV", r"draft-layer state slab\*"):
         assert re.search(rf"^{name} +~[\d.]+\.\d GiB", out, re.M), name
     assert re.search(r"^verify snapshots +\d\.\d\d GiB", out, re.M)  # 48 requests, whatever the memory
     assert re.search(r"~[\d.]+ GiB stay free", " ".join(out.split()))
-    _, out, _ = run(capsys, "solve", "--tp-size", "8", *CARDS)
+    _, out, _ = run(capsys, "solve", "--all", "--tp-size", "8", *CARDS)
     assert not re.search(r"^(state slots|latent KV|free) +~", out, re.M)
     assert not re.search(r"~[\d.]+ GiB stay free", " ".join(out.split()))
 

@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 SHELL = re.compile(r"[|&;<>()$`*?~#!]")  # a command with one of these needs a shell of its own
-ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1", "HF_HUB_OFFLINE": "1"}
+ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "NO_COLOR": "1", "PYTHONUTF8": "1", "HF_HUB_OFFLINE": "1"}
 
 
 def run(command: str) -> str:

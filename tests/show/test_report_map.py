@@ -115,7 +115,7 @@ def shell(command: str, **environment: str) -> str:
     return done.stdout.decode()
 
 
-@pytest.mark.parametrize("command", ["estimate --tp-size 8 --gpu h200", "solve --tp-size 8 --gpu h200"])
+@pytest.mark.parametrize("command", ["estimate --tp-size 8 --gpu h200 --all", "solve --tp-size 8 --gpu h200 --all"])
 @pytest.mark.parametrize("width", [40, 67, 200])
 def test_commands_keep_to_the_width(command: str, width: int) -> None:
     text = shell(command, COLUMNS=str(width))
@@ -124,7 +124,7 @@ def test_commands_keep_to_the_width(command: str, width: int) -> None:
 
 
 def test_an_encoding_without_blocks() -> None:
-    text = shell("solve --tp-size 8 --gpu h200", COLUMNS="80", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    text = shell("solve --tp-size 8 --gpu h200 --all", COLUMNS="80", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     assert text.isascii() and "#####" in text
 
 
@@ -134,7 +134,9 @@ def test_a_dumb_terminal() -> None:
     main, other = pty.openpty()
     kvplan = str(Path(sys.executable).parent / "kvplan")
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": "52", "LINES": "99"}
-    process = subprocess.Popen([kvplan, "solve", "--gpu", "h200", "--tp-size", "8"], stdout=other, env=environment)
+    process = subprocess.Popen(
+        [kvplan, "solve", "--gpu", "h200", "--tp-size", "8", "--all"], stdout=other, env=environment
+    )
     os.close(other)
     parts = []
     while True:
@@ -151,4 +153,4 @@ def test_a_dumb_terminal() -> None:
     assert max(map(len, lines)) <= 52
     assert any("####" in line for line in lines)
     assert all(line.isascii() for line in lines)
-    assert "█" in shell("solve --gpu h200 --tp-size 8", TERM="dumb")
+    assert "█" in shell("solve --gpu h200 --tp-size 8 --all", TERM="dumb")

@@ -104,6 +104,7 @@ def test_solve_says_in_text_what_it_says_in_json(
 ) -> None:
     words = ("solve", *flags, *memory)
     document = json.loads(output(capsys, *words, "--json"))
-    text = output(capsys, *words)
+    assert not unmatched(output(capsys, *words), document)
+    text = output(capsys, *words, "--all")
     assert not unmatched(text, document), text
     assert len(SHOWN.findall(text)) >= 10

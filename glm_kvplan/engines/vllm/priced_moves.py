@@ -56,7 +56,8 @@ def priced_moves(begun: Begun, given: MemoryGiven, contexts: Contexts) -> tuple[
 
 def remedies(begun: Begun, given: MemoryGiven) -> tuple[Remedy, ...]:
     """The single changes under which the start succeeds; where there is none, a limit lowered beside a change."""
-    single, double = [], []
+    single = []
+    double: dict[frozenset[str], Remedy] = {}
     for move in _applicable(begun):
         then = _turned(begun, given, move)
         if isinstance(then, str):
@@ -65,11 +66,12 @@ def remedies(begun: Begun, given: MemoryGiven) -> tuple[Remedy, ...]:
             single.append(Remedy(move.name, move.after))
             continue
         for second in moves(then.plan, then.start):
-            if second.name in LIMITS and second.name != move.name:
+            both = frozenset((move.name, second.name))
+            if second.name in LIMITS and len(both) == 2 and both not in double:
                 last = _turned(begun, given, second._replace(flags={**move.flags, **second.flags}))
                 if isinstance(last, Begun) and last.start.failure is None:
-                    double.append(Remedy(move.name, move.after, (second.name, second.after)))
-    return tuple(single or double)
+                    double[both] = Remedy(move.name, move.after, (second.name, second.after))
+    return tuple(single or double.values())
 
 
 def _applicable(begun: Begun) -> list[Move]:

@@ -221,7 +221,7 @@ def test_one_more_is_sized_and_drawn(capsys: pytest.CaptureFixture[str]) -> None
     assert (segments["scratch space"]["bytes"], segments["scratch space"]["charged"]) == (rows << 20, False)
     assert (segments["token marks"]["bytes"], segments["token marks"]["charged"]) == (100 * (tokens + 1), True)
     assert segments["scratch space"]["components"] == ["scratch"]
-    out = printed(capsys, *words)
+    out = printed(capsys, *words, "--all")
     assert re.search(r"(?m)^scratch space\* ", out) and re.search(r"(?m)^token marks ", out)
 
 

@@ -12,11 +12,19 @@ _HOLDS = {"kv": "tokens", "mamba": "slots", "indexer": "tokens"}
 _UNIT = {"kv": "token", "mamba": "slot", "indexer": "token"}
 
 
+_TITLE = "Host memory (HiCache)"
+
+
 def host_section(host: HostShown) -> Section:
     """The pools of the fullest rank and host, and everything that speaks for or against them but the hazards."""
-    return Section(
-        "host", (*_about_pools(host), *_about_fit(host), *coverage_lines(host)), say("Host memory (HiCache)")
-    )
+    blocks = tuple(block for section in host_sections(host) for block in section.blocks)
+    return Section("host", blocks, say(_TITLE))
+
+
+def host_sections(host: HostShown) -> Iterator[Section]:
+    """The same in two: how the pools are sized and whether they fit, and as a detail what they are."""
+    yield Section("host", (Line(how_sized(host)), *_about_fit(host)), say(_TITLE))
+    yield Section("host-pools", (*_about_pools(host), *coverage_lines(host)), say("The host pools"), spare=3)
 
 
 def host_line(taken: int, available: int | None, *, fits: bool = True, at_most: bool = False) -> Line:
@@ -35,7 +43,6 @@ def host_line(taken: int, available: int | None, *, fits: bool = True, at_most: 
 
 
 def _about_pools(host: HostShown) -> Iterator[Line | Table]:
-    yield Line(how_sized(host))
     if host.certainty == "estimated":
         yield Line(say("~ the device pools' sizes are estimated, and with them these"))
     yield pool_table(host)

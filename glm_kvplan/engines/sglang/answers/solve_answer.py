@@ -24,7 +24,7 @@ from glm_kvplan.engines.sglang.sizing.transients import Transient, Transients
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
-from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
+from glm_kvplan.workload import DEFAULT_CONTEXT, UNKNOWN_HOST, Demand, HostGiven
 
 if TYPE_CHECKING:
     from glm_kvplan.contexts import Contexts
@@ -68,7 +68,7 @@ class FailureShown(NamedTuple):
 
 
 class MixShown(NamedTuple):
-    """Requests of a mix of contexts at once, in the whole deployment; `limit` is what ends them.
+    """Requests of a length or of a mix of them at once, in the whole deployment; `limit` is what ends them.
 
     `requests` hold with `confidence` when each draws its length at random, `mean_requests` if all came by their shares.
     """
@@ -76,6 +76,7 @@ class MixShown(NamedTuple):
     contexts: str
     mixed: bool
     confidence: float
+    longest: int
     requests: int
     mean_requests: int
     low: int
@@ -126,8 +127,8 @@ def answer_solve(
     mix: "Contexts | None" = None,
     with_prices: bool = False,
 ) -> SolveAnswer:
-    """Start `plan` with this memory; see `start.boot`. `mix` are contexts to count requests of; `with_prices`: the
-    price list too, where it starts.
+    """Start `plan` with this memory; see `start.boot`. `mix` are contexts to count requests of, without it the usual
+    one; `with_prices`: the price list too, where it starts.
     """
     found = boot(plan, given, prompt_tokens, host_given)
     priced = tuple(prices(Server(plan, given))) if with_prices and found.failure is None else None
@@ -162,7 +163,7 @@ def show_start(
         host=_host(found, certainty),
         decode_overrun=overrun,
         prices=priced,
-        served=None if mix is None or found.failure is not None else _served(plan, found, mix),
+        served=None if found.failure is not None else _served(plan, found, mix or _usual(plan)),
         warnings=(
             *found.weight_notes,
             *overrun_warnings(overrun),
@@ -180,6 +181,12 @@ def _host(found: Boot, certainty: str) -> "HostShown | None":
     return show_host(found.host, certainty)
 
 
+def _usual(plan: Plan) -> "Contexts":
+    from glm_kvplan.contexts import Contexts
+
+    return Contexts((min(DEFAULT_CONTEXT, plan.context_length),), (1,))
+
+
 def _served(plan: Plan, found: Boot, mix: "Contexts") -> MixShown:
     """As many requests as the pools hold, by them and at the ends of what they may be."""
 
@@ -190,7 +197,9 @@ def _served(plan: Plan, found: Boot, mix: "Contexts") -> MixShown:
     low, high = (0 if end is None else of(end).requests for end in found.span)
     now, mean = of(found.solution.sizes), of(found.solution.sizes, mix.as_mean)
     limit = "running requests" if now.limit == "concurrency" else now.limit
-    return MixShown(mix.text, len(mix.lengths) > 1, mix.confidence, now.requests, mean.requests, low, high, limit)
+    return MixShown(
+        mix.text, len(mix.lengths) > 1, mix.confidence, mix.longest, now.requests, mean.requests, low, high, limit
+    )
 
 
 def _failure(failure: SizingError) -> FailureShown:

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from math import isfinite
 
 from glm_kvplan.engines.mix_words import promised
-from glm_kvplan.engines.sglang.answers.host_page import host_section
+from glm_kvplan.engines.sglang.answers.host_page import host_sections
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
-from glm_kvplan.engines.sglang.answers.solve_answer import MixShown, SolveAnswer
+from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
+from glm_kvplan.engines.sglang.answers.terms import terms
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price
-from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import three_digits, whole
-from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Verdict
 from glm_kvplan.show.said import Said, say
 
 SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
@@ -21,27 +21,55 @@ _UNITS = ("token", "state slot", "request row")  # what tokens, state slots and 
 
 
 def solve_page(answer: SolveAnswer) -> Page:
-    lead = [Line(answer.head.layout, "muted"), Line(memory_line(answer.memory))]
-    if answer.memory.upper_bound:
-        lead.append(Line(bound_said(answer.memory), "careful"))
-    return Page(answer.head.title, tuple(lead), tuple(_sections(answer)), answer.warnings, answer.head.notes)
+    lead = (Line(answer.head.layout, "muted"),)
+    sections, verdict = tuple(_sections(answer)), _verdict(answer)
+    return Page(
+        answer.head.title, lead, sections, answer.warnings, answer.head.notes, terms(answer.head), verdict=verdict
+    )
+
+
+def _verdict(answer: SolveAnswer) -> Verdict:
+    """Whether it starts, and how many requests it then holds."""
+    memory, served, headroom = answer.memory, answer.served, answer.headroom
+    remarks = [memory_line(memory)]
+    if memory.upper_bound:
+        remarks.append(bound_said(memory))
+    if answer.failure is not None:
+        reason = say("No: the engine refuses to start: {reason}", reason=answer.failure.message)
+        return Verdict(reason, "bad", tuple(remarks))
+    assert served is not None and headroom is not None
+    if served.mixed:
+        remarks.insert(0, promised(served.confidence, served.mean_requests))
+    if headroom.verdict == "short":
+        return Verdict(say("No: {reason}.", reason=headroom.message), "bad", tuple(remarks))
+    if answer.host is not None and not answer.host.holds:
+        return Verdict(say("No: the host's memory does not hold the HiCache pools."), "bad", tuple(remarks))
+    requests = at_most(whole(served.requests), memory)
+    if memory.estimated and not memory.upper_bound and served.low != served.high:
+        requests = f"~{three_digits(served.requests)} ({three_digits(served.low)} to {three_digits(served.high)})"
+    template = "Yes: {requests} requests of {contexts} tokens fit at once on {gpus}, bound by {limit}"
+    if not served.requests:
+        template = "It starts, but no request of {contexts} tokens fits on {gpus}, bound by {limit}"
+    found = say(template, requests=requests, contexts=served.contexts, gpus=answer.head.cards, limit=say(served.limit))
+    careful = headroom.verdict == "tight" or memory.upper_bound or not served.requests
+    return Verdict(found, "careful" if careful else "good", tuple(remarks))
 
 
 def _sections(answer: SolveAnswer) -> Iterator[Section]:
     if answer.failure is not None:
-        yield Section("refusal", tuple(_refusal(answer)), say("Refused"), quiet=True)
+        yield Section("refusal", tuple(_remedies(answer)), say("Refused"), quiet=True)
         return
     assert answer.memory_map is not None and answer.headroom is not None
-    yield Section("sizes", tuple(_sizes(answer)), say("What the engine sizes"), quiet=True)
-    yield Section("limits", tuple(_limits(answer)), say("What binds"), quiet=True)
-    if answer.served is not None:
-        yield Section("served", (_served(answer.served, answer.memory),), say("Requests at once"), quiet=True)
-    map_title = say("One rank's memory, to scale")
-    yield Section("map", (Figure(map_stack(answer.memory_map, unsure(answer))),), map_title, quiet=True)
-    verdict = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
-    yield Section("headroom", (verdict,), say("Headroom"), quiet=True)
+    yield Section("sizes", tuple(_sizes(answer)), say("What the engine sizes"), quiet=True, spare=8)
+    yield Section("limits", tuple(_limits(answer)), say("What binds"), quiet=True, spare=6)
+    yield Section("split", tuple(_split(answer)), say("What a slot costs"), quiet=True, spare=2)
+    figure = Figure(map_stack(answer.memory_map, unsure(answer)))
+    yield Section("map", (figure,), say("Memory map"), quiet=True, spare=1)
+    if answer.headroom.verdict != "short":  # which the verdict says
+        line = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
+        yield Section("headroom", (line,), say("Headroom"), quiet=True, spare=7 * (answer.headroom.verdict == "fits"))
     if answer.host is not None:
-        yield host_section(answer.host)
+        yield from host_sections(answer.host)
     if answer.prices is not None:
         yield _prices(answer.prices, answer.memory.estimated)
 
@@ -93,6 +121,11 @@ def _limits(answer: SolveAnswer) -> Iterator[Line]:
     estimated = answer.memory.estimated
     yield Line(_limit_line("tokens are bound by {name}", answer.limits.tokens, estimated))
     yield Line(_limit_line("requests are bound by {name}", answer.limits.requests, estimated))
+
+
+def _split(answer: SolveAnswer) -> Iterator[Line]:
+    assert answer.limits is not None
+    estimated = answer.memory.estimated
     slots = answer.limits.state_slots
     template = "state slots follow {name}" if estimated else "state slots follow {name} ({text})"
     yield Line(say(template, name=say(slots.name), text=slots.text))
@@ -112,20 +145,7 @@ def _limit_line(template: str, found: tuple[Limit, ...], estimated: bool) -> Sai
     return say(template, name=say(found[0].name), text=found[0].text, next=say(found[1].name), value=value)
 
 
-def _served(mix: MixShown, memory: MemoryBudget) -> Line:
-    requests = at_most(whole(mix.requests), memory)
-    if memory.estimated and not memory.upper_bound and mix.low != mix.high:
-        requests = f"~{three_digits(mix.requests)} ({three_digits(mix.low)} to {three_digits(mix.high)})"
-    template = "requests of {contexts} tokens at once: {requests}, ended by {limit}"
-    found = say(template, contexts=mix.contexts, requests=requests, limit=say(mix.limit))
-    if not mix.mixed:
-        return Line(found)
-    return Line(say("{found}; {promised}", found=found, promised=promised(mix.confidence, mix.mean_requests)))
-
-
-def _refusal(answer: SolveAnswer) -> Iterator[Line]:
-    assert answer.failure is not None
-    yield Line(say("the engine refuses to start: {reason}", reason=answer.failure.message), "bad")
+def _remedies(answer: SolveAnswer) -> Iterator[Line]:
     if not answer.remedies:
         yield Line(say("no single flag lets it start"))
         return

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
 from glm_kvplan.engines.vllm.answers.solve_answer import ServedShown, SolveAnswer
+from glm_kvplan.engines.vllm.answers.terms import terms
 from glm_kvplan.engines.vllm.priced_moves import PricedMove
 from glm_kvplan.show.format import count, decimal, gib, three_digits, whole
-from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table, Verdict
 from glm_kvplan.show.said import Text, say
 from glm_kvplan.units import GIB
 
@@ -15,26 +16,45 @@ _HOLDS = {"tokens": "rows and index keys", "states": "KDA state", "tail": "tail"
 
 
 def solve_page(answer: SolveAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)))
-    return Page(answer.head.title, lead, tuple(sections(answer)), answer.warnings, answer.head.notes)
+    lead, shown = (Line(answer.head.layout, "muted"),), tuple(sections(answer))
+    return Page(answer.head.title, lead, shown, answer.warnings, answer.head.notes, terms(), verdict=_verdict(answer))
+
+
+def _verdict(answer: SolveAnswer) -> Verdict:
+    """Whether it starts, and how many requests it then holds."""
+    remarks: tuple[Text, ...] = (memory_line(answer.memory),)
+    if answer.failure is not None:
+        source = f" ({answer.failure.source})" if answer.failure.source else ""
+        return Verdict(
+            say("No: vLLM refuses to start: {reason}", reason=answer.failure.reason + source), "bad", remarks
+        )
+    asked = next(row for row in answer.served if row.contexts == answer.priced_contexts)
+    requests = _about(answer, asked.requests, (asked.low, asked.high))
+    if answer.certainty == "estimated" and asked.low != asked.high:
+        requests += f" ({three_digits(asked.low)} to {three_digits(asked.high)})"
+    template = "Yes: {requests} requests of {contexts} tokens fit at once on {gpus}, bound by {limit}"
+    if not asked.requests:
+        template = "It starts, but no request of {contexts} tokens fits on {gpus}, bound by {limit}"
+    found = say(template, requests=requests, contexts=asked.contexts, gpus=answer.head.cards, limit=say(asked.limit))
+    if asked.mixed:
+        remarks = (promised(asked.confidence, asked.mean_requests), *remarks)
+    return Verdict(found, "good" if asked.low else "careful", remarks)
 
 
 def sections(answer: SolveAnswer) -> Iterator[Section]:
     """What the page shows; a report shows the same."""
     if answer.failure is not None:
-        yield Section("refusal", tuple(_refusal(answer)), say("Refused"), quiet=True)
+        yield Section("refusal", tuple(_remedies(answer)), say("Refused"), quiet=True)
     else:
-        yield Section("printed", tuple(_printed(answer)), say("What vLLM prints, and what it means"), quiet=True)
-        mixes = (
-            say("{contexts}: {promised}", contexts=row.contexts, promised=promised(row.confidence, row.mean_requests))
-            for row in answer.served
-            if row.mixed
+        yield Section(
+            "printed", tuple(_printed(answer)), say("What vLLM prints, and what it means"), quiet=True, spare=5
         )
-        yield Section("served", (_served_table(answer), *map(Line, mixes)), say("Requests at once"), quiet=True)
-    yield Section("request", tuple(_request(answer)), say("One request"), quiet=True)
-    yield Section("blocks", tuple(_blocks(answer)), say("One block"), quiet=True)
+        yield Section("served", (_served_table(answer),), say("Requests at once"), quiet=True)
+    yield Section("request", tuple(_request(answer)), say("One request"), quiet=True, spare=4)
+    yield Section("blocks", tuple(_blocks(answer)), say("One block"), quiet=True, spare=1)
     if answer.memory.how == "estimated":
-        yield Section("memory", (_memory_table(answer),), say("The memory that is left for blocks"), quiet=True)
+        title = say("The memory that is left for blocks")
+        yield Section("memory", (_memory_table(answer),), title, quiet=True, spare=2)
     if answer.prices is not None:
         yield _prices(answer, answer.prices)
 
@@ -184,11 +204,7 @@ def _error(error: float) -> str:
     return f"+-{error:.1f}" if error else ""
 
 
-def _refusal(answer: SolveAnswer) -> Iterator[Line]:
-    failure = answer.failure
-    assert failure is not None
-    source = f" ({failure.source})" if failure.source else ""
-    yield Line(say("vLLM refuses to start: {reason}", reason=failure.reason + source), "bad")
+def _remedies(answer: SolveAnswer) -> Iterator[Line]:
     if not answer.remedies:
         yield Line(say("no flag lets it start, nor two"))
         return
