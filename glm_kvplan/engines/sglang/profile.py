@@ -42,6 +42,9 @@ class EngineProfile(NamedTuple):
     host_index_pool: bool
     # The host copy of a latent row is as wide as the device row; otherwise it has no room for the scales (512 of 528).
     host_row_is_device_row: bool
+    # The host pool of a draft model of its own has as many pages as the target's; otherwise it is sized by a quotient,
+    # in floats, and adds a page of its own.
+    host_draft_has_kv_pages: bool
     # Without --hicache-ratio and --hicache-size the engine lowers the default ratio until the host pools fit.
     hicache_automatic_ratio: bool
     # Available host memory is bounded by the container's (cgroup) limit, not the whole machine's alone.

@@ -23,15 +23,18 @@ from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
 from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.boot_log.causes import causes
+from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
 from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, reconcile
 from glm_kvplan.engines.sglang.components import tensor_specs
+from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import releases
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.failures import refusal
+from glm_kvplan.engines.sglang.sizing.host_sizes import stage_plans
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_rank
@@ -40,7 +43,8 @@ from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
 from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
 from glm_kvplan.show.markdown import markdown
-from glm_kvplan.units import GIB
+from glm_kvplan.units import GB, GIB
+from glm_kvplan.workload import HostGiven
 
 CARDS = {"B200": "b200", "H200": "h200", "GB300": "gb300:256703", "RTX PRO 6000": "rtxpro6000", "GB10": "gb10"}
 IN_SUMS = ("draft.kv_data_ptrs", "draft.data_ptrs", "token_allocator.free_pages")  # no shapes in the records
@@ -392,13 +396,56 @@ def test_a_known_draft_with_unknown_weights_is_an_upper_bound_until_they_are_giv
     assert "upper_bound" in [remark.name for remark in plan.hold(MemoryGiven(), Expectations()).remarks]
 
 
-def test_hicache_says_what_the_draft_s_host_pool_takes(configs: Path) -> None:
-    """As many tokens as the target's (hybrid_pool_assembler.py:1619-1654 at 0.5.23): 20,480 bytes of each at TP 1."""
-    plan = public("0.5.20", configs, "--enable-hierarchical-cache --hicache-ratio 2")
-    answer = boot(plan, MemoryGiven(pre_gib=248.90, available_gib=69.12))
-    assert answer.host is not None
-    hazard = next(each for each in answer.host.hazards if each.kind == "draft_not_counted")
-    assert hazard.nbytes == answer.host.plans[0].pools[0].units * 20_480
+def host_log(record: dict[str, Any]) -> list[str]:
+    """The line of a draft's host pool, as mem_cache/pool_host/base.py:275 at 0.5.23 prints it."""
+    size = f"{record['size']} tokens, {record['bytes'] / GB:.2f} GB host memory."
+    return [
+        "server_args={'tp_size': 1}",
+        f"[2026-05-14 08:11:02 TP0 PP{record['pp_rank']}] Allocating draft hierarchical KV host pool: {size}",
+    ]
+
+
+@pytest.mark.parametrize("release", releases())
+def test_the_draft_s_host_pool_is_the_engine_s(release: str, configs: Path) -> None:
+    """312 pools that the engine's own build_full_draft_pools made beside a KV pool of `kv_size` tokens."""
+    seen = 0
+    for line in gzip.decompress((DATA / "hicache_draft.jsonl.gz").read_bytes()).splitlines():
+        record = json.loads(line)
+        if record["version"] != release:
+            continue
+        flags = {
+            "draft_config": str(configs / f"{record['geo']}.json"),
+            "enable_hierarchical_cache": True,
+            "hicache_ratio": record["ratio"],
+            "hicache_mem_layout": record["layout"],
+            "disable_radix_cache": False,
+        }
+        command, gpu = read_launch_command(words(record), release), CARDS[record["gpu"]]
+        plan = given(flags, launch=command, engine=release, gpu=gpu, environment=record["env"]).plan()
+        (found,) = stage_plans((ranks(plan)[record["pp_rank"]],), PoolSizes(*record["sizes"]))
+        kv_pool, pool = found.pool("kv"), found.pool("draft")
+        assert kv_pool is not None and kv_pool.units == record["kv_size"]
+        assert pool is not None
+        assert [pool.units, pool.pages, pool.layers, pool.bytes_per_unit, pool.nbytes, pool.requested_bytes] == [
+            record["size"], record["page_num"], record["layer_num"], record["size_per_token"], *[record["bytes"]] * 2
+        ]  # fmt: skip
+        rows = list(host_rows(plan, read_log(host_log(record))[0], PoolSizes(*record["sizes"])))
+        assert [row.name for row in rows if row.explained] == ["host draft tokens", "host draft size"]
+        assert found.devices.draft_bytes == (record["sizes"][0] + kv_pool.page_size) * record["size_per_token"]
+        seen += 1
+    assert seen > 70
+
+
+def test_hicache_counts_the_draft_s_host_pool(configs: Path) -> None:
+    """At TP 1 20,480 bytes a token, on every host; of a draft that is not known it is said that nobody knows."""
+    plan = public("0.5.23", configs, "--enable-hierarchical-cache --hicache-ratio 2")
+    answer = boot(plan, MemoryGiven(pre_gib=248.90, available_gib=69.12), host_given=HostGiven(1000 * GIB))
+    assert answer.host is not None and answer.host.fit is not None
+    (stage,) = answer.host.plans
+    assert [pool.name for pool in stage.pools] == ["kv", "mamba", "indexer", "draft"]
+    assert stage.pools[3].nbytes == stage.pools[0].units * 20_480 == answer.host.pool_bytes[3]
+    assert answer.host.host_bytes == (sum(pool.nbytes for pool in stage.pools),)
+    assert "draft_not_counted" not in [each.kind for each in answer.host.hazards]
     unknown = boot(
         public("0.5.20", None, "--enable-hierarchical-cache"), MemoryGiven(pre_gib=248.9, available_gib=69.12)
     )

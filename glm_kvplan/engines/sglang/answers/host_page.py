@@ -8,8 +8,8 @@ from glm_kvplan.show.page import Column, Line, Row, Section, Table
 from glm_kvplan.show.said import Said, say
 from glm_kvplan.units import GB, GIB
 
-_HOLDS = {"kv": "tokens", "mamba": "slots", "indexer": "tokens"}
-_UNIT = {"kv": "token", "mamba": "slot", "indexer": "token"}
+_HOLDS = {"kv": "tokens", "mamba": "slots", "indexer": "tokens", "draft": "tokens"}
+_UNIT = {"kv": "token", "mamba": "slot", "indexer": "token", "draft": "token"}
 
 
 _TITLE = "Host memory (HiCache)"

@@ -19,7 +19,7 @@ from glm_kvplan.show.said import ENGLISH, Said, Text, say
 
 _NUMBERS = say("The numbers")
 _LIMITS = {"tokens": "latent", "state slots": "states", "max_running_requests": "cap"}
-_POOLS = {"kv": "latent", "mamba": "states", "indexer": "index"}
+_POOLS = {"kv": "latent", "mamba": "states", "indexer": "index", "draft": "latent"}
 _NAMED = (0.1, 0.3, 0.5, 0.9, 2.0, 6.0)  # ratios written beside the curve
 
 

@@ -71,7 +71,8 @@ def _plans(plan: Plan, sizes: PoolSizes, ratio: float | None) -> tuple[HostPlan,
 
 
 def _stage_rows(readings: dict[str, list[Reading]], low: HostPlan, high: HostPlan, label: str) -> Iterator[Row]:
-    kv_line = next(iter(readings.get("host_kv", ())), None)
+    lines = {line["label"] == "draft": line for line in reversed(readings.get("host_kv", []))}
+    kv_line, draft_line = lines.get(False), lines.get(True)
     pools = low.pool("kv"), high.pool("kv")
     if kv_line is not None and pools[0] is not None and pools[1] is not None:
         pool = pools[0]
@@ -92,6 +93,11 @@ def _stage_rows(readings: dict[str, list[Reading]], low: HostPlan, high: HostPla
         else:
             ends = states[0].requested_bytes, states[1].requested_bytes
             yield _bytes_between("host state size", label, *ends, state_line["gb"])
+    drafts = low.pool("draft"), high.pool("draft")
+    if draft_line is not None and drafts[0] is not None and drafts[1] is not None:
+        yield _between("host draft tokens", label, drafts[0].units, drafts[1].units, draft_line["tokens"])
+        nbytes = int(draft_line["tokens"]) * drafts[0].bytes_per_unit
+        yield bytes_row("host draft size", label, nbytes, draft_line["gb"], decimal=True)
     index_line = next(iter(readings.get("host_index", ())), None)
     if index_line is not None:
         index = low.pool("indexer")

@@ -119,7 +119,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape(
         "host_kv",
         "hierarchical KV host pool:",
-        rf"Allocating \w{{0,20}} {{0,2}}hierarchical KV host pool: (?P<tokens>{_N}) tokens, (?P<gb>{_X}) GB host memory"
+        rf"Allocating (?P<label>\w{{0,20}}) {{0,2}}hierarchical KV host pool: (?P<tokens>{_N}) tokens, "
+        rf"(?P<gb>{_X}) GB host memory"
         rf"(?:\.|, packed MTP KV layers: target_layers=(?P<target_layers>{_N}), draft_layers=(?P<draft_layers>{_N}))",
         "mem_cache/pool_host/base.py:259-278 at 0.5.23",
     ),

@@ -61,7 +61,7 @@ class Location(NamedTuple):
     hbm_pool: str
     tensors: tuple[str, ...]  # as in the tensor specs
     tree: Literal["FULL", "MAMBA"] | None  # the radix-tree component whose indices address it
-    host_pool: Literal["KV", "MAMBA", "INDEXER"] | None
+    host_pool: Literal["KV", "MAMBA", "INDEXER", "DRAFT"] | None
     reason: str  # how the copy is kept, or why there is none
     source: str
     unit: Unit

@@ -17,6 +17,7 @@ from glm_kvplan.engines.sglang.components.component import (
     Printed,
     SegmentKind,
     no_copy,
+    tree_part,
 )
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
@@ -111,14 +112,15 @@ def tensors(rank: Rank, sizes: PoolSizes) -> Iterator[TensorSpec]:
 def locations(rank: Rank) -> Iterator[Location]:
     if not pool_units.hosts_draft(rank):
         return
+    off = no_copy(rank.deployment)
     yield Location(
         NAME,
         COMPONENT.title,
         "draft MHATokenToKVPool",
         ("draft.k_buffer", "draft.v_buffer"),
-        None,
-        None,
-        no_copy(rank.deployment) or "a host pool of its own, beside those planned",
+        tree_part(rank.deployment, "FULL"),
+        None if off else "DRAFT",
+        off or "whole rows, at the indices of KV",
         _SOURCE,
         "token",
         held(rank),
@@ -143,6 +145,9 @@ COMPONENT = Component(
         Printed("token_pool", "v_gib", "draft.v_buffer"),
     ),
     of_draft=True,
+    host_share="draft",
 )
 
-_ACCOUNT = COMPONENT.account("layers * kv_heads * (head_dim + v_head_dim) * element_bytes", _CHARGE_SOURCE)
+_ACCOUNT = COMPONENT.account(
+    "layers * kv_heads * (head_dim + v_head_dim) * element_bytes", _CHARGE_SOURCE, backed_up=True
+)

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from glm_kvplan.engines.ledger import Account, Ledger
+from glm_kvplan.engines.sglang.components import draft_model, latent_kv
 from glm_kvplan.engines.sglang.components import index_keys as indexer
-from glm_kvplan.engines.sglang.components import latent_kv
 from glm_kvplan.engines.sglang.components.component import KV_SPLIT
 from glm_kvplan.engines.sglang.components.pool_units import Unit
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -40,9 +40,19 @@ _INDEXER = Account(
     backed_up=False,
 )
 
+_DRAFT = Account(
+    "host_draft",
+    "Host draft model KV",
+    "token",
+    "draft_layers * draft_row_bytes",
+    "mem_cache/hybrid_cache/hybrid_pool_assembler.py:1619-1654 at 0.5.23",
+    charged=False,
+    backed_up=False,
+)
+
 
 class HostPool(NamedTuple):
-    """One host pool of one rank, by the engine's name: "kv", "mamba" or "indexer".
+    """One host pool of one rank, by the engine's name: "kv", "mamba", "indexer" or "draft".
 
     `pages` holds the one page (or slot) more that the engine always adds; every one of them can hold data.
     `nbytes` is allocated; `requested_bytes` is what the engine checks against host memory, a little less for the
@@ -60,7 +70,7 @@ class HostPool(NamedTuple):
 
     @property
     def unit(self) -> Unit:
-        """What the pool holds: tokens (kv, indexer) or state slots (mamba)."""
+        """What the pool holds: tokens (kv, indexer, draft) or state slots (mamba)."""
         return "state slot" if self.name == "mamba" else "token"
 
     @property
@@ -133,6 +143,24 @@ def index_pool(rank: Rank, layers: int, kv: HostPool) -> HostPool:
         staged * layers * page_bytes,
         ledger,
     )
+
+
+def draft_pool(rank: Rank, tokens: int, kv: HostPool) -> HostPool | None:
+    """The pool of a draft model of its own beside `kv`, where the rank holds `tokens` tokens of it; None without one.
+
+    Its rows are the device's, K and V of all layers; indices are those of `kv`. Its buffer on the GPU is as theirs.
+    Source: mem_cache/pool_host/base.py:217-232, mem_cache/pool_host/mha.py:96-132 at 0.5.23.
+    """
+    row, draft, page_size = draft_model.held(rank), rank.deployment.draft_model, kv.page_size
+    if draft is None or not row:
+        return None
+    pages, layers = kv.pages, draft.pool_layers
+    if not rank.profile.host_draft_has_kv_pages:
+        pages = int(tokens * (kv.units / tokens)) // page_size + 1
+    terms = (("draft_layers", layers), ("draft_row_bytes", row // layers))
+    ledger = Ledger(_DRAFT, row, pages * page_size, terms)
+    staging = _staged_pages(rank.deployment, pages) * page_size * row
+    return HostPool("draft", page_size, pages, layers, row // layers, ledger.total, staging, ledger)
 
 
 def _staged_pages(deployment: Deployment, pages: int) -> int:

@@ -61,11 +61,8 @@ class HostAnswer(NamedTuple):
     @property
     def pool_bytes(self) -> tuple[int, ...]:
         """Bytes on the fullest host of each of `plan`'s pools, over all ranks there."""
-        host = self.hosts[self.fullest]
-        return tuple(
-            sum(ranks * plan.pools[number].nbytes for ranks, plan in zip(host, self.plans, strict=True))
-            for number in range(len(self.plan.pools))
-        )
+        stages = list(zip(self.hosts[self.fullest], self.plans, strict=True))
+        return tuple(sum(ranks * plan.bytes_of(pool.name) for ranks, plan in stages) for pool in self.plan.pools)
 
     @property
     def fits(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.components import draft_model, latent_kv
+from glm_kvplan.engines.sglang.components import latent_kv
 from glm_kvplan.engines.sglang.components.component import KV_SPLIT
 from glm_kvplan.engines.sglang.components.host_pools import row_bytes
 from glm_kvplan.engines.sglang.rank import Rank
@@ -33,27 +33,23 @@ def host_hazards(
     not match, memory.
     """
     return (
-        *_draft(rank, plans),
+        *_draft(rank),
         *_contents(rank, plans),
         *_coverage(plans, coverage),
         *_memory(rank, plans, pod_bytes),
     )
 
 
-def _draft(rank: Rank, plans: Sequence[HostPlan]) -> Iterator[Hazard]:
-    """A draft model of its own has a host pool too, of as many tokens as the target's and its own rounding."""
-    deployment = rank.deployment
-    if not deployment.speculative or deployment.eagle:
-        return
-    tokens = plans[-1].pools[0].units
-    copied = tokens * draft_model.row(rank)
-    more = f"about {copied / GB:.1f} GB a rank beside" if copied else "nobody knows how much beside"
-    yield Hazard(
-        "draft_not_counted",
-        f"the draft model's rows of {tokens:,} tokens are copied to the host, too: {more} what is counted here",
-        copied or None,
-        "mem_cache/hybrid_cache/hybrid_pool_assembler.py:1619-1654 at 0.5.23",
-    )
+def _draft(rank: Rank) -> Iterator[Hazard]:
+    """A draft model of its own has a host pool, too: of one that is not known, nobody knows how large."""
+    if rank.deployment.unknown_draft:
+        yield Hazard(
+            "draft_not_counted",
+            "the draft model's rows are copied to the host, too: nobody knows how much beside what is counted here; "
+            "give its config.json (--draft-config)",
+            None,
+            "mem_cache/hybrid_cache/hybrid_pool_assembler.py:1619-1654 at 0.5.23",
+        )
 
 
 def _contents(rank: Rank, plans: Sequence[HostPlan]) -> Iterator[Hazard]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from glm_kvplan.engines.sglang.components.component import KV_SPLIT
-from glm_kvplan.engines.sglang.components.host_pools import HostPool, index_pool, kv_pool, state_pool
+from glm_kvplan.engines.sglang.components.host_pools import HostPool, draft_pool, index_pool, kv_pool, state_pool
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
@@ -53,6 +53,10 @@ class HostPlan(NamedTuple):
 
     def pool(self, name: str) -> HostPool | None:
         return next((pool for pool in self.pools if pool.name == name), None)
+
+    def bytes_of(self, name: str) -> int:
+        """Bytes of one pool; 0 where this stage has none."""
+        return sum(pool.nbytes for pool in self.pools if pool.name == name)
 
 
 def ranks_per_host(deployment: Deployment) -> int:
@@ -129,12 +133,12 @@ def require_pages(deployment: Deployment, plan: HostPlan) -> None:
 
 
 def build(rank: Rank, devices: DevicePools, tokens: int, slots: int) -> tuple[HostPool, ...]:
-    """The host pools for `tokens` and `slots` before rounding, in the engine's order: KV, MAMBA, INDEXER."""
+    """The host pools for `tokens` and `slots` before rounding, in the engine's order: KV, MAMBA, INDEXER, DRAFT."""
     kv = kv_pool(rank, devices.kv_layers, tokens)
     state = state_pool(devices.state_layers, devices.layer_state_bytes, slots)
-    if not rank.profile.host_index_pool:
-        return kv, state
-    return kv, state, index_pool(rank, devices.index_layers, kv)
+    index = index_pool(rank, devices.index_layers, kv) if rank.profile.host_index_pool else None
+    draft = draft_pool(rank, devices.tokens, kv)
+    return tuple(pool for pool in (kv, state, index, draft) if pool is not None)
 
 
 def plan_ratio(
