@@ -7,16 +7,16 @@ import typer
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, read_workload
+from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, Confidence, read_held
 from glm_kvplan.engines.protocol import answering
 
 Context = Annotated[
     str | None,
     typer.Option(
         "--context",
-        help="Tokens of one request, where --max-total-tokens fixes no pool. [128k]",
+        help="Context lengths (128k, a mix 80%:8k,20%:128k), where --max-total-tokens fixes no pool. [128k]",
         rich_help_panel=WORKLOAD,
-        metavar="TOKENS",
+        metavar="LENGTHS",
     ),
 ]
 PpRank = Annotated[
@@ -29,6 +29,7 @@ def pools(
     ctx: typer.Context,
     context: Context = None,
     concurrency: Concurrency = None,
+    confidence: Confidence = "0.99",
     pp_rank: PpRank = None,
     json: Json = False,
 ) -> None:
@@ -38,5 +39,5 @@ def pools(
     """
     plan = plan_of(ctx)
     made = answering(plan, "pools")
-    answer = made.answer(plan, read_workload(plan, context, concurrency), pp_rank)
+    answer = made.answer(plan, read_held(plan, context, concurrency, confidence), pp_rank)
     print_answer("pools", answer, lambda: made.page(answer), json)

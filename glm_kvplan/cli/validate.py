@@ -11,7 +11,7 @@ from glm_kvplan.cli.completions import devices, packages
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
-from glm_kvplan.cli.workload_options import Concurrency, read_workload
+from glm_kvplan.cli.workload_options import Concurrency, Confidence, read_held
 from glm_kvplan.engines.protocol import answering
 from glm_kvplan.engines.tensors_shown import Allocating
 from glm_kvplan.errors import InputError
@@ -66,6 +66,7 @@ def validate(
     ] = None,
     context: Context = None,
     concurrency: Concurrency = None,
+    confidence: Confidence = "0.99",
     pp_rank: PpRank = None,
     json: Json = False,
 ) -> int:
@@ -79,7 +80,7 @@ def validate(
     plan = plan_of(ctx)
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise InputError(f"-o {output}: not a file in a directory that exists")
-    workload = read_workload(plan, context, concurrency)
+    workload = read_held(plan, context, concurrency, confidence)
     made = answering(plan, "validate")
     how = Allocating(device, parse_size(keep_free, "--keep-free"), scale, not no_touch, engine_classes)
     from glm_kvplan.show.progress import bytes_bar

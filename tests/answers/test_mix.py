@@ -119,6 +119,15 @@ def test_what_estimate_needs_is_what_solve_serves(confidence: str, capsys: pytes
         assert mixed["requests"] == served
 
 
+def test_pools_of_a_mix_are_those_that_estimate_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--context", THREE, "--concurrency", "40", "--confidence", "0.9")
+    need = document(capsys, "estimate", "--tp-size", "8", *asked)["needed_sizes"]
+    assert document(capsys, "pools", "--tp-size", "8", *asked)["sizes"] == need
+    assert document(capsys, "validate", "--device", "meta", "--tp-size", "8", *asked)["sizes"] == need
+    blocks = document(capsys, "estimate", *asked, *VLLM)["blocks"]["total"]
+    assert document(capsys, "pools", *asked, *VLLM)["sizes"]["num_blocks"] == blocks
+
+
 @pytest.mark.parametrize("engine", [("--tp-size", "4"), VLLM])
 def test_the_mean_stands_beside(engine: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("--gpu", "h200", "--context", TWO, "--concurrency", "50")

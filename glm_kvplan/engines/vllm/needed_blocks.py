@@ -6,7 +6,7 @@ from glm_kvplan.engines.vllm.memory_before import available
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.workload_cost import workload_cost
 from glm_kvplan.errors import InputError
-from glm_kvplan.workload import Workload
+from glm_kvplan.workload import Demand, Workload
 
 
 class NumBlocks(NamedTuple):
@@ -25,7 +25,7 @@ def given_blocks(plan: Plan) -> int | None:
     return None
 
 
-def num_blocks(plan: Plan, workload: Workload, pp_rank: int | None = None) -> NumBlocks:
+def num_blocks(plan: Plan, workload: Workload | Demand, pp_rank: int | None = None) -> NumBlocks:
     """The blocks to show or to allocate. Raises InputError for a pipeline rank, and where there is no block."""
     if pp_rank is not None:
         raise InputError("--pp-rank: vLLM runs no pipeline of this model; leave it out")

@@ -11,7 +11,7 @@ from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
 from glm_kvplan.engines.tensors_shown import TensorShown, show_tensor
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.said import Text, say
-from glm_kvplan.workload import Workload
+from glm_kvplan.workload import Demand, Workload
 
 
 class PoolsAnswer(NamedTuple):
@@ -31,7 +31,7 @@ class PoolsAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
 
-def answer_pools(plan: Plan, workload: Workload, pp_rank: int | None = None) -> PoolsAnswer:
+def answer_pools(plan: Plan, workload: Workload | Demand, pp_rank: int | None = None) -> PoolsAnswer:
     """Every tensor of one rank, and how their bytes relate to the charge. Raises as `pools_of`."""
     pools = pools_of(plan, workload, pp_rank)
     found = pools.attribution

@@ -17,7 +17,7 @@ from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
 from glm_kvplan.engines.tensors_shown import Allocating, TensorFound, show_tensor
 from glm_kvplan.errors import InputError
 from glm_kvplan.show.said import Text, say
-from glm_kvplan.workload import Workload
+from glm_kvplan.workload import Demand, Workload
 
 
 class ValidateAnswer(NamedTuple):
@@ -46,7 +46,7 @@ class ValidateAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
 
-def answer_validate(plan: Plan, workload: Workload, pp_rank: int | None, how: Allocating) -> ValidateAnswer:
+def answer_validate(plan: Plan, workload: Workload | Demand, pp_rank: int | None, how: Allocating) -> ValidateAnswer:
     """Allocate the pools of one rank: the verdict, every tensor beside its prediction, and the three measures.
 
     Raises what `pools_of` and `allocate.validation.validate` raise.

@@ -12,6 +12,7 @@ from glm_kvplan.engines.sglang.sizing.solver import granted_requests
 from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, pool_sizes, workload_sizes
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.tensor import TensorSpec, device_bytes
+from glm_kvplan.workload import Demand
 
 
 class RankPools(NamedTuple):
@@ -40,7 +41,7 @@ class RankPools(NamedTuple):
         return attribution(self.rank, self.sizes)
 
 
-def pools_of(plan: Plan, workload: Workload, pp_rank: int | None = None) -> RankPools:
+def pools_of(plan: Plan, workload: Workload | Demand, pp_rank: int | None = None) -> RankPools:
     """The pools of a rank of pipeline stage `pp_rank`, or (None) of the stage whose tensors take most.
 
     Sizes that flags fix are taken from them, the others from the workload. Raises InputError, RefusedError.

@@ -10,7 +10,7 @@ from glm_kvplan.engines.vllm.blocks import Group
 from glm_kvplan.engines.vllm.needed_blocks import NumBlocks, num_blocks
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.show.said import Text
-from glm_kvplan.workload import Workload
+from glm_kvplan.workload import Demand, Workload
 
 
 class PoolsAnswer(NamedTuple):
@@ -27,7 +27,7 @@ class PoolsAnswer(NamedTuple):
     warnings: tuple[Text, ...] = ()
 
 
-def answer_pools(plan: Plan, workload: Workload, pp_rank: int | None = None) -> PoolsAnswer:
+def answer_pools(plan: Plan, workload: Workload | Demand, pp_rank: int | None = None) -> PoolsAnswer:
     """What a worker allocates for the blocks that flags fix, or that the workload needs. Raises InputError."""
     sizes = num_blocks(plan, workload, pp_rank)
     spec = backing(plan.blocks, sizes.num_blocks)

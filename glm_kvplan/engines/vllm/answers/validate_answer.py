@@ -17,7 +17,7 @@ from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.show.format import count
 from glm_kvplan.show.said import Text, say
-from glm_kvplan.workload import Workload
+from glm_kvplan.workload import Demand, Workload
 
 
 class ValidateAnswer(NamedTuple):
@@ -47,7 +47,7 @@ class ValidateAnswer(NamedTuple):
     warnings: tuple[Text, ...]
 
 
-def answer_validate(plan: Plan, workload: Workload, pp_rank: int | None, how: Allocating) -> ValidateAnswer:
+def answer_validate(plan: Plan, workload: Workload | Demand, pp_rank: int | None, how: Allocating) -> ValidateAnswer:
     """Allocate the blocks' tensor, lay every view over it: the verdict, tensors beside predictions, three measures.
 
     Raises InputError, and what `allocate.validation.validate` raises.
