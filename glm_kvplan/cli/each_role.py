@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from glm_kvplan.cli.answering import print_notes
+from glm_kvplan.cli.language import spoken
 from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.options import container_taken, sources_of
 from glm_kvplan.engines.planner import read_launch
@@ -33,7 +34,7 @@ def each_role(command: Callable[..., int]) -> Callable[..., int]:
             return command(ctx, **values)
         codes = []
         for role, label in roles.items():
-            print(one_line(f"{label}: the {role} server") + "\n", flush=True)
+            print(one_line(spoken()(f"{label}: the {role} server")) + "\n", flush=True)
             container_taken(ctx, label)
             codes.append(command(ctx, **values))
             print(end="", flush=True)

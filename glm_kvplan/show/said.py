@@ -40,10 +40,10 @@ class Words(NamedTuple):
     def __call__(self, text: Text) -> str:
         if isinstance(text, str):
             return self.plain(text)
-        template = self.phrases.get(text.template, text.template)
+        template = self.phrases.get(text.template)
         if not text.values:
-            return template
-        return template.format(**{name: self._value(value) for name, value in text.values})
+            return template or self.plain(text.template)
+        return (template or text.template).format(**{name: self._value(value) for name, value in text.values})
 
     def _value(self, value: object) -> object:
         if isinstance(value, Said):

@@ -59,6 +59,9 @@ class Sentences:
 
     def _composed(self, text: str) -> str | None:
         """Sentences joined, or one behind a name."""
+        named = _NAMED.fullmatch(text)
+        if named is not None and (found := self._phrases.get(named[2]) or self._template(named[2])) is not None:
+            return f"{self.said(named[1])}：{found}"
         ends = [found.start() for found in _JOIN.finditer(text)]
         for end in reversed(ends):  # a template may hold a semicolon of its own
             head, tail = text[:end], text[end + len("; ") :]
@@ -66,11 +69,17 @@ class Sentences:
                 return f"{found or head}；{self.said(tail)}"
         if ", " in text and all(parts := [self._known(part) for part in text.split(", ")]):
             return "、".join(filter(None, parts))
-        if (named := _NAMED.fullmatch(text)) is not None and (found := self._known(named[2])) is not None:
+        if named is not None and (found := self._known(named[2])) is not None:
             return f"{self.said(named[1])}：{found}"
         return None
 
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    return re.compile("(.*?)".join(map(re.escape, template.split(_BLANK))), re.DOTALL)
+    """A blank holds a sentence of several parts only where a colon, a semicolon or a parenthesis introduces it."""
+    first, *others = template.split(_BLANK)
+    made, before = re.escape(first), first
+    for part in others:
+        made += ("(.*?)" if before.endswith((": ", "; ", "(")) else "((?:(?!; ).)*?)") + re.escape(part)
+        before = part
+    return re.compile(made, re.DOTALL)

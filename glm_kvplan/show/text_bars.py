@@ -3,6 +3,8 @@
 A narrow terminal gets the bars on lines of their own: names and figures are never cut.
 """
 
+from functools import reduce
+
 from glm_kvplan.show.chart import Bar, Stack
 from glm_kvplan.show.format import bar
 from glm_kvplan.show.printable import terminal
@@ -45,7 +47,7 @@ def legend(stack: Stack, words: Words) -> str:
     parts += [f"{mark} {words(text)}" for mark, text in stack.marks if any(part.mark == mark for part in stack.bars)]
     if any(part.estimated for part in stack.bars):
         parts.append(words(say("~ estimated")))
-    return "; ".join(parts)
+    return reduce(lambda one, other: words(say("{one}; {other}", one=one, other=other)), parts)
 
 
 def bar_size(part: Bar) -> str:

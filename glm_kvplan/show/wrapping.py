@@ -3,9 +3,9 @@
 import re
 import unicodedata
 
-# A word with the white space before it; a wide character may be parted from the next, but not from its punctuation.
+# A word with the white space before it; a wide character may be parted from the next, no word from its punctuation.
 _WIDE = "\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60"
-_TOKEN = f"[ ]*(?:[{_WIDE}][、。，．：；！？）」』]*|[^ {_WIDE}]+)"
+_TOKEN = f"[ ]*[（「『《]*(?:[{_WIDE}]|[^ {_WIDE}]+)[、。，．：；！？）」』》]*"
 
 
 def width_of(text: str) -> int:
