@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 _BLANK = "{}"
 _CITED = re.compile(r"(.+?)( \([^()]*\.\w+[^()]* at \d[\d.]*\w*[^()]*\))", re.DOTALL)
 _COUNT = re.compile(r"(~?\d[\d,.]*(?: to ~?\d[\d,.]*)?) ([A-Za-z-]+(?: [A-Za-z-]+)*)")
+_PLACED = re.compile(r"([a-z]+ )(\d+(?:-\d+)?)")
 _LONGEST, _PARTS = 2000, 20  # no sentence of ours is longer
 _JOIN = re.compile("; ")
 _NAMED = re.compile(r"([^:]{1,200}): (.+)", re.DOTALL)
@@ -49,7 +50,9 @@ class Sentences:
         return None
 
     def _count(self, text: str) -> str | None:
-        """`64 requests`, `~1,000 to 2,000 tokens`."""
+        """`64 requests`, `~1,000 to 2,000 tokens`, `line 8`."""
+        if (placed := _PLACED.fullmatch(text)) is not None and (place := self._counts.get(placed[1] + _BLANK)):
+            return place.format(placed[2])
         found = _COUNT.fullmatch(text)
         if found is None:
             return None
