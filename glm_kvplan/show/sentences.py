@@ -10,15 +10,16 @@ from functools import cache, lru_cache
 
 _BLANK = "{}"
 _CITED = re.compile(r"(.+?)( \([^()]*\.\w+[^()]* at \d[\d.]*\w*[^()]*\))", re.DOTALL)
+_NUMBER = r"(~?\d[\d,.-]*)"
 _COUNT = re.compile(r"(~?\d[\d,.]*(?: to ~?\d[\d,.]*)?) ([A-Za-z-]+(?: [A-Za-z-]+)*)")
-_PLACED = re.compile(r"([a-z]+ )(\d+(?:-\d+)?)")
 _LONGEST, _PARTS = 2000, 20  # no sentence of ours is longer
 _JOIN = re.compile("; ")
 _NAMED = re.compile(r"([^:]{1,200}): (.+)", re.DOTALL)
 
 
 class Sentences:
-    """Templates with `{}` for values, and what they are in the other language with `{}` or `{0}`; counts by their noun.
+    """Templates with `{}` for values, and what they are in the other language with `{}` or `{0}`; counts by their noun, or
+    with `{}` where only a number may stand.
 
     Where several templates fit a text, the one with the most letters of its own is meant.
     """
@@ -27,6 +28,11 @@ class Sentences:
         self._phrases, self._counts = phrases, counts
         blanks = (template for template in phrases if _BLANK in template)
         self._templates = sorted(blanks, key=lambda template: -len(template.replace(_BLANK, "")))
+        self._numbers = [
+            (re.compile(_NUMBER.join(map(re.escape, key.split(_BLANK)))), phrase)
+            for key, phrase in counts.items()
+            if _BLANK in key
+        ]
         self._longest = [max(template.split(_BLANK), key=len) for template in self._templates]
         self._known = lru_cache(maxsize=4096)(self._find)
 
@@ -50,9 +56,10 @@ class Sentences:
         return None
 
     def _count(self, text: str) -> str | None:
-        """`64 requests`, `~1,000 to 2,000 tokens`, `line 8`."""
-        if (placed := _PLACED.fullmatch(text)) is not None and (place := self._counts.get(placed[1] + _BLANK)):
-            return place.format(placed[2])
+        """`64 requests`, `~1,000 to 2,000 tokens`; `line 8` where only a number may stand."""
+        for pattern, phrase in self._numbers:
+            if (numbers := pattern.fullmatch(text)) is not None:
+                return phrase.format(*numbers.groups())
         found = _COUNT.fullmatch(text)
         if found is None:
             return None

@@ -138,6 +138,8 @@ def test_what_stands_in_a_sentence_stands_in_its_chinese() -> None:
         ("8 ranks", "8 个 rank"),
         ("1 request", "1 个请求"),
         ("line 8", "第 8 行"),
+        ("line up", "line up"),
+        ("~41 (40 to 41)", "~41（40 到 41）"),
         ("131,072 tokens", "131,072 tokens"),
         ("flashmla_kv", "flashmla_kv"),
         ("--tp-size 8", "--tp-size 8"),
