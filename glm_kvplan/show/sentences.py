@@ -18,10 +18,10 @@ _NAMED = re.compile(r"([^:]{1,200}): (.+)", re.DOTALL)
 
 
 class Sentences:
-    """Templates with `{}` for values, and what they are in the other language with `{}` or `{0}`; counts by their noun, or
-    with `{}` where only a number may stand.
+    """Templates with `{}` for values, and what they are in the other language with `{}` or `{0}`.
 
-    Where several templates fit a text, the one with the most letters of its own is meant.
+    Counts stand by their noun, or with `{}` where only a number may stand. Where several templates fit a text, the one
+    with the most letters of its own is meant.
     """
 
     def __init__(self, phrases: Mapping[str, str], counts: Mapping[str, str]) -> None:
