@@ -11,7 +11,7 @@ _RESOLVE = _named(
     "engines/sglang",
     "easily_missed start_checks start_records resolve_rules deployment start "
     "skipped_checks draft_model resolve launch_oracle",
-)
+) + _named("project", "refusals_doc")
 _SIZES = _named(
     "engines/sglang",
     "ledgers locations costs prices limits components pools split article sizing_edges sizing easily_missed "

@@ -53,6 +53,19 @@ _IN_NAMES = (
 )
 
 
+# What quant_algo (MXFP8 is no FP8: layers/modelopt_utils.py:23-45 at 0.5.23) and compressed-tensors say, then the
+# bits and the type of a group's weights, then words that say less than those.
+_FP_FORMATS = (("mxfp4", "mxfp4"), ("mxfp8", "mxfp8"), ("fp4", "nvfp4"))
+_BITS = {(4, "int"): "w4a16", (8, "int"): "int8", (4, "float"): "nvfp4", (8, "float"): "fp8"}
+_PLAIN_FORMATS = (
+    ("pack-quantized", "w4a16"),
+    ("w4a16-awq", "w4a16"),
+    ("int-quantized", "int8"),
+    ("fp8", "fp8"),
+    ("float-quantized", "fp8"),
+)
+
+
 class WeightFormat(NamedTuple):
     """A format (one of CHECKPOINTS or a spelling of one, mxfp8, w4afp8, int8, or the method's own name) and how it is
     known.
@@ -111,19 +124,19 @@ def _detailed(plain: str, declared: Mapping[str, Any]) -> str:
     listed = declared.get("quantized_layers")
     if isinstance(listed, Mapping):
         return _of_lists(listed)
-    groups = declared.get("config_groups")
-    several = isinstance(groups, Mapping) and len(groups) > 1
+    groups = _groups(declared)
+    several = len(groups) > 1
     excluded = exclude_list(declared)
-    if plain not in _FAMILY_OF or (excluded is None and not several):
+    if plain not in ("nvfp4", "w4a16", "mxfp4") or (excluded is None and not several):
         return plain
-    family = _FAMILY_OF[plain]
-    if family == "nvfp4" and str(declared.get("quant_method", "")).lower() == "compressed-tensors":
+    family = plain
+    if plain == "nvfp4" and str(declared.get("quant_method", "")).lower() == "compressed-tensors":
         family = "nvfp4-ct"
     sides = []
     for draft in (False, True):
         packed = packed_roles(excluded or (), draft)
         side = dict.fromkeys(packed, family)
-        if several and isinstance(groups, Mapping):
+        if several:
             side = {role: found for role in packed if (found := _of_groups(groups, role, draft)) is not None}
         sides.append(side)
     if not sides[0]:
@@ -131,7 +144,6 @@ def _detailed(plain: str, declared: Mapping[str, Any]) -> str:
     return spell(*sides)
 
 
-_FAMILY_OF = {"nvfp4": "nvfp4", "w4a16": "w4a16", "mxfp4": "mxfp4"}
 _ALGORITHMS = (("NVFP4", "nvfp4"), ("W4A16", "w4a16"), ("MXFP4", "mxfp4"), ("FP8", "fp8"))
 
 
@@ -205,25 +217,20 @@ def _quantization_config(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def _of_config(declared: Mapping[str, Any]) -> str:
     """ModelOpt and compressed-tensors keep the format below the method's name."""
     method = str(declared.get("quant_method", "")).lower()
-    inner = str(declared.get("quant_algo") or declared.get("format") or "").lower().replace("_", "-")
     if method.startswith("modelopt") or method in ("compressed-tensors", "quark", ""):
-        groups = declared.get("config_groups")
-        weights = [
-            group.get("weights") or {}
-            for group in (groups.values() if isinstance(groups, Mapping) else ())
-            if isinstance(group, Mapping)
-        ]
-        if "nvfp4" in inner or inner == "w4a16-nvfp4":
-            return "nvfp4"
-        if "mxfp4" in inner:
-            return "mxfp4"
-        bits = {(w.get("num_bits"), w.get("type")) for w in weights if isinstance(w, Mapping)}
-        if (4, "int") in bits or inner in ("pack-quantized", "w4a16-awq"):
-            return "w4a16"
-        if (8, "int") in bits or "int-quantized" in inner:
-            return "int8"
-        if (4, "float") in bits:
-            return "nvfp4"
-        if (8, "float") in bits or "fp8" in inner or "float-quantized" in inner:
-            return "fp8"
+        inner = str(declared.get("quant_algo") or declared.get("format") or "").lower().replace("_", "-")
+        weights = (group.get("weights") for group in _groups(declared).values() if isinstance(group, Mapping))
+        bits = {(each.get("num_bits"), each.get("type")) for each in weights if isinstance(each, Mapping)}
+        said = (
+            *(found for word, found in _FP_FORMATS if word in inner),
+            *(found for stored, found in _BITS.items() if stored in bits),
+            *(found for word, found in _PLAIN_FORMATS if word in inner),
+        )
+        if said:
+            return said[0]
     return _METHODS.get(method, method or "unknown")
+
+
+def _groups(declared: Mapping[str, Any]) -> Mapping[str, Any]:
+    groups = declared.get("config_groups")
+    return groups if isinstance(groups, Mapping) else {}

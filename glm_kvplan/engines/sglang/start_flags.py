@@ -25,7 +25,6 @@ default_chat_template_kwargs data -
 detokenizer_worker_num int 1
 disable_cuda_graph_padding flag false
 disable_fast_image_processor flag false
-disable_priority_preemption flag false
 disaggregation_decode_allocation_policy str early
 disaggregation_decode_enable_offload_kvcache flag false
 disaggregation_decode_host_receive_threshold float 1.0

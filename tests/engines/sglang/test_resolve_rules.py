@@ -163,10 +163,9 @@ def test_pools_that_are_not_wired_are_refused_or_warned_about() -> None:
     with pytest.raises(RefusedError, match="dcp-size"):
         resolved(release="0.5.22", tp_size=8, dcp_size=2)
     assert any("--dcp-size" in line for line in resolved(tp_size=8, dcp_size=2).warnings)
-    with pytest.raises(RefusedError, match="disable-radix-cache"):
-        resolved(tp_size=8, enable_hisparse=True)
-    with pytest.raises(RefusedError, match="hybrid"):
-        resolved(enable_hisparse=True, disable_radix_cache=True)
+    for radix in (False, True):
+        with pytest.raises(RefusedError, match="hybrid"):
+            resolved(tp_size=8, enable_hisparse=True, disable_radix_cache=radix)
     with pytest.raises(RefusedError, match="unified"):
         resolved(enable_page_major_kv_layout=True)
     with pytest.raises(RefusedError, match=r"layer-split.*PD prefill"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glm_kvplan.engines.weight_format import weight_format
+from glm_kvplan.engines.weight_format import packed_fp4, quantization_method, weight_format
 from glm_kvplan.model.quantized_modules import names, packed_roles
 
 # nvidia/GLM-5.3-Flash-NVFP4 leaves attention, shared experts, routers, embeddings, head and vision tower in BF16; its
@@ -79,6 +79,110 @@ def modelopt(ignore: list[str]) -> dict[str, Any]:
 )  # fmt: skip
 def test_formats_by_config(config: dict[str, Any], expected: str) -> None:
     assert weight_format({}, config).format == expected
+
+
+def grouped(kind: str, bits: int, size: int = 16, **more: Any) -> dict[str, Any]:
+    weights = {"num_bits": bits, "type": kind, "group_size": size}
+    return {"config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}, **more}
+
+
+# ModelOpt's algorithms (layers/modelopt_utils.py at 0.5.23: an exact list) and compressed-tensors' formats.
+@pytest.mark.parametrize(
+    ("method", "more", "expected"),
+    [
+        ("modelopt", {"quant_algo": "FP8"}, "fp8"),
+        ("modelopt", {"quant_algo": "FP8_PB_WO"}, "fp8"),
+        ("modelopt", {"quant_algo": "MXFP8"}, "mxfp8"),
+        ("modelopt", {"quant_algo": "FP4"}, "nvfp4"),
+        ("modelopt_fp4", {"quant_algo": "NVFP4_AWQ"}, "nvfp4"),
+        ("modelopt", {"quant_algo": "W4A16_NVFP4"}, "nvfp4"),
+        ("modelopt", {"quant_algo": "W4A16_AWQ"}, "w4a16"),
+        ("modelopt_fp4", {}, "nvfp4"),
+        ("modelopt_fp8", {"quant_algo": None}, "fp8"),
+        ("MODELOPT", {"quant_algo": "nvfp4"}, "nvfp4"),
+        ("compressed-tensors", {"format": "nvfp4-pack-quantized"}, "nvfp4"),
+        ("compressed-tensors", {"format": "mxfp4-pack-quantized"}, "mxfp4"),
+        ("compressed-tensors", {"format": "mxfp8-quantized"}, "mxfp8"),
+        ("compressed-tensors", {"format": "pack-quantized"}, "w4a16"),
+        ("compressed-tensors", grouped("int", 4, 128, format="pack-quantized"), "w4a16"),
+        ("compressed-tensors", grouped("int", 8, 128, format="pack-quantized"), "int8"),
+        ("compressed-tensors", grouped("int", 8, format="naive-quantized"), "int8"),
+        ("compressed-tensors", grouped("float", 8, format="naive-quantized"), "fp8"),
+        ("compressed-tensors", grouped("float", 4), "nvfp4"),
+        ("compressed-tensors", grouped("int", 4), "w4a16"),
+        ("compressed-tensors", {"format": "int-quantized"}, "int8"),
+        ("compressed-tensors", {"format": "float-quantized"}, "fp8"),
+        ("compressed-tensors", {"config_groups": {"group_0": {"weights": None}, "group_1": 7}}, "compressed-tensors"),
+        ("compressed-tensors", {"config_groups": [grouped("int", 4)]}, "compressed-tensors"),
+        ("quark", {"quant_algo": "MXFP4"}, "mxfp4"),
+        ("", {"format": "pack-quantized"}, "w4a16"),
+        ("", {}, "unknown"),
+        ("fp8", grouped("int", 4, format="pack-quantized"), "fp8"),  # its own name says it all
+        ("AWQ", {"bits": 4}, "w4a16"),
+        ("newest", {"quant_algo": "FP8"}, "newest"),
+    ],
+)
+def test_formats_below_the_method_s_name(method: str, more: dict[str, Any], expected: str) -> None:
+    assert weight_format({}, declared(quant_method=method, **more)).format == expected
+
+
+TWO_GROUPS = {"targets": ["re:.*experts.*"], "weights": GROUP_NVFP4}
+
+
+@pytest.mark.parametrize(
+    ("weights", "family"),
+    [
+        ({"num_bits": 4, "type": "float", "group_size": 16}, "nvfp4-ct"),
+        ({"num_bits": 4, "type": "float", "group_size": 32}, "mxfp4"),
+        ({"num_bits": 4, "type": "int", "group_size": 128}, "w4a16"),
+        ({"num_bits": 8, "type": "float"}, "fp8"),
+        ({"num_bits": 8, "type": "int"}, None),  # no size formula: as published
+        (None, None),
+    ],
+)
+def test_the_family_of_a_group_by_its_weights(weights: dict[str, Any] | None, family: str | None) -> None:
+    groups = {
+        "group_0": TWO_GROUPS,
+        "group_1": {"targets": ["Linear"], "weights": weights},
+        "group_2": {"targets": "Linear", "weights": GROUP_FP8},
+        "group_3": "Linear",
+    }
+    config = declared(quant_method="compressed-tensors", format="nvfp4-pack-quantized", config_groups=groups)
+    rest = {
+        "nvfp4-ct": "nvfp4-ct:experts+shared+mlp+attn+kda/nvfp4-ct:experts+shared+attn",
+        None: "nvfp4-ct:experts+shared",
+    }
+    expected = rest.get(family, f"nvfp4-ct:experts+shared,{family}:mlp+attn+kda/nvfp4-ct:experts+shared,{family}:attn")
+    assert weight_format({}, config).format == expected
+
+
+def test_lists_of_layers_by_algorithm() -> None:
+    def of(**algorithms: object) -> str:
+        listed = {f"model.language_model.layers.*.{name}": entry for name, entry in algorithms.items()}
+        return weight_format({}, declared(quant_method="modelopt_mixed", quantized_layers=listed)).format
+
+    assert of(mlp={"quant_algo": "W4A16_AWQ"}) == of(mlp={"quant_algo": "w4a16_awq"})
+    assert of(mlp={"quant_algo": "W4A16_AWQ"}) == "w4a16:experts+shared+mlp"
+    assert of(mlp={"quant_algo": "MXFP4"}) == "mxfp4:experts+shared+mlp"
+    assert of(mlp={"quant_algo": "FP8"}) == "fp8:experts+shared+mlp"
+    assert of(mlp={"quant_algo": "INT8"}) == of(mlp="FP8") == of() == "modelopt_mixed"
+
+
+def test_places_of_the_config_and_how_sure_it_is() -> None:
+    fp8 = {"quant_method": "FP8"}
+    for key in ("quantization_config", "compression_config"):  # configs/model_config.py:1729-1745 at 0.5.23
+        for config in ({key: fp8}, {"text_config": {key: fp8}}):
+            assert weight_format({"quantization": "awq"}, config).format == "fp8"
+            assert quantization_method(config) == "fp8"
+            assert not packed_fp4(config)
+    assert weight_format({}, {"text_config": "x"}) == ("bf16", "config.json has no quantization_config", False)
+    assert weight_format({}) == ("fp8", "assumed: the published checkpoint's format", True)
+    assert weight_format({"quantization": "quark"}, {}) == ("quark", "--quantization quark", False)
+    assert weight_format({}, declared()).reason == "quantization_config: ?"
+    assert quantization_method(None) is quantization_method({}) is quantization_method(declared(quant_method=4)) is None
+    for algorithm, packed in (("NVFP4", True), ("W4A16_NVFP4", True), ("FP8", False), (None, False)):
+        assert packed_fp4(declared(quant_method="modelopt", quant_algo=algorithm)) is packed
+    assert not packed_fp4(None)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ _FP8_HOPPER = Reason("FP8 rows before Blackwell", _KERNELS)
 _BF16_PREFILL = Reason("BF16 rows", _KERNELS)
 _BF16_DECODE_BLACKWELL = Reason("BF16 rows on Blackwell", _KERNELS)
 _BF16_DECODE = Reason("BF16 rows before Blackwell", _KERNELS)
-_HISPARSE = Reason("HiSparse's own choice", "arg_groups/hisparse_hook.py:26-29 at 0.5.23")
 
 _LAYOUT = "mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23"
 _PLAIN = Reason("BF16 rows carry no scales", _LAYOUT)
@@ -145,12 +144,7 @@ def sparse_backends(a: Arguments, site: Site) -> None:
     """
     fp8 = a.kv_cache_dtype == "fp8_e4m3"
     cuda, blackwell = site.gpu.vendor == "cuda", site.gpu.blackwell
-    if a.enable_hisparse:
-        prefill = decode = "flashmla_kv" if fp8 else "flashmla_sparse"
-        if not cuda:
-            prefill = decode = "tilelang"
-        why_prefill = why_decode = _HISPARSE
-    elif not cuda:
+    if not cuda:
         prefill = decode = "triton"
         why_prefill = why_decode = _ROCM
     elif fp8:
@@ -218,8 +212,8 @@ def _check_sparse_q8(a: Arguments, site: Site, fp8: bool) -> None:
         raise RefusedError(
             f"{name} reads BF16 rows only for a model without RoPE; give --kv-cache-dtype bfloat16", source
         )
-    if a.enable_mixed_chunk or a.enable_hisparse:
-        raise RefusedError(f"{name} runs without --enable-mixed-chunk and --enable-hisparse", source)
+    if a.enable_mixed_chunk:
+        raise RefusedError(f"{name} runs without --enable-mixed-chunk", source)
 
 
 def _check_tilelang(a: Arguments, site: Site) -> None:
@@ -232,8 +226,8 @@ def _check_tilelang(a: Arguments, site: Site) -> None:
     source = "arg_groups/overrides.py:569-584 at 0.5.23"
     if a.dsa_prefill_backend != a.dsa_decode_backend:
         raise RefusedError("FP8 rows with tilelang: both sparse backends must be tilelang", source)
-    if a.dcp_size > 1 or a.enable_hisparse:
-        raise RefusedError("FP8 rows with tilelang: not with decode CP or HiSparse", source)
+    if a.dcp_size > 1:
+        raise RefusedError("FP8 rows with tilelang: not with decode CP", source)
     if site.gpu.capability < (8, 9):
         raise RefusedError(f"FP8 rows with tilelang need compute capability 8.9; {site.gpu.name} has less", source)
 

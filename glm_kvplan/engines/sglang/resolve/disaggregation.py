@@ -32,9 +32,9 @@ def role(a: Arguments, site: Site) -> None:
                 "arg_groups/pd_disaggregation_hook.py:146 at 0.5.23",
             )
     elif a.disaggregation_decode_enable_radix_cache:
-        if a.enable_hisparse or fake:
+        if fake:
             raise RefusedError(
-                "--disaggregation-decode-enable-radix-cache: not with HiSparse or the fake transfer backend",
+                "--disaggregation-decode-enable-radix-cache: not with the fake transfer backend",
                 "arg_groups/pd_disaggregation_hook.py:100-109 at 0.5.23",
             )
         a.disable_radix_cache = False
@@ -68,15 +68,10 @@ def _check_role_switch(a: Arguments, site: Site) -> None:
 
 
 def check_retraction(a: Arguments, site: Site) -> None:
-    """A host pool for retracted requests exists on decode servers only, and not for models with state."""
-    if a.disaggregation_decode_retraction_backup != "host_pool":
-        return
-    if a.disaggregation_mode != "decode":
+    """A host pool for retracted requests exists on decode servers only, and there not for models with state."""
+    if a.disaggregation_decode_retraction_backup == "host_pool":
         raise RefusedError(
-            "--disaggregation-decode-retraction-backup host_pool is for PD decode servers",
-            "arg_groups/kv_cache_hook.py:351-359 at 0.5.23",
+            "--disaggregation-decode-retraction-backup host_pool is for PD decode servers, and does not support models "
+            "with KDA state; use cpu_tensor",
+            "arg_groups/kv_cache_hook.py:351-359, mem_cache/registry.py:156-158 at 0.5.23",
         )
-    raise RefusedError(
-        "--disaggregation-decode-retraction-backup host_pool does not support models with KDA state; use cpu_tensor",
-        "mem_cache/registry.py:156-158 at 0.5.23",
-    )

@@ -5,7 +5,6 @@ from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
 from glm_kvplan.errors import RefusedError
 
-_HISPARSE_BACKENDS = {"bfloat16": ("flashmla_sparse",), "fp8_e4m3": ("flashmla_kv", "flashinfer_sparse_mla")}
 _UNIFIED = ("triton", "fa3", "trtllm_mla", "flashinfer", "cutedsl_mla", "tokenspeed_mla", "flashmla")
 _UNPLANNED = tuple(flag for flag in FLAGS if flag.unplanned)
 
@@ -13,10 +12,14 @@ _UNPLANNED = tuple(flag for flag in FLAGS if flag.unplanned)
 def unwired_pools(a: Arguments, site: Site) -> None:
     """Refuse or warn about each such pool that the launch asks for.
 
-    Source: arg_groups/kv_cache_hook.py:770-855, arg_groups/hisparse_hook.py:87-165 at 0.5.23.
+    Source: arg_groups/kv_cache_hook.py:770-855 at 0.5.23.
     """
     if a.enable_hisparse:
-        _hisparse(a, site)
+        raise RefusedError(
+            "--enable-hisparse: the engine builds no HiSparse pool for this hybrid model, and its allocator fails "
+            "without one",
+            "mem_cache/kv_cache_configurator.py:2605-2712, 2892 at 0.5.23",
+        )
     if a.enable_unified_memory:
         _unified_memory(a)
     elif a.enable_page_major_kv_layout:
@@ -46,22 +49,6 @@ def unread_flags(a: Arguments, site: Site) -> None:
         if a.given.get(flag.name):
             a.warnings.append(f"{flag.option}: {flag.unplanned}")
     a.warnings += unreadable_switches(site.environment)
-
-
-def _hisparse(a: Arguments, site: Site) -> None:
-    source = "arg_groups/hisparse_hook.py:108-165 at 0.5.23"
-    if not a.disable_radix_cache:
-        raise RefusedError("--enable-hisparse needs --disable-radix-cache", source)
-    allowed: tuple[str, ...] = ("tilelang", "triton", "aiter")
-    if site.gpu.vendor == "cuda":
-        allowed = _HISPARSE_BACKENDS[a.kv_cache_dtype]
-    if a.dsa_prefill_backend not in allowed or a.dsa_decode_backend not in allowed:
-        raise RefusedError(f"--enable-hisparse takes the sparse backends {', '.join(allowed)} here", source)
-    raise RefusedError(
-        "--enable-hisparse: the engine builds no HiSparse pool for this hybrid model, and its allocator fails "
-        "without one",
-        "mem_cache/kv_cache_configurator.py:2605-2712, 2892 at 0.5.23",
-    )
 
 
 def _unified_memory(a: Arguments) -> None:

@@ -22,9 +22,9 @@ CHECKS = (
         "lora_speculation",
         lambda a: (
             _adapters(a)
-            and a.speculative_algorithm not in (None, "NGRAM")
+            and a.speculative_algorithm is not None
             and (
-                a.speculative_algorithm not in ("EAGLE", "EAGLE3", "DFLASH", "DSPARK")
+                a.speculative_algorithm == "STANDALONE"
                 or bool(a.speculative_adaptive)
                 or "experimental_sgl_trtllm" in (a.moe_runner_backend, a.speculative_moe_runner_backend)
             )

@@ -20,7 +20,7 @@ def _pplx_tokens(a: Launch) -> int:
 def _draft_exchange(a: Launch) -> str | None:
     if a.speculative_moe_a2a_backend is not None:
         return str(a.speculative_moe_a2a_backend)
-    return str(a.moe_a2a_backend) if a.speculative_algorithm not in (None, "NGRAM") else None
+    return str(a.moe_a2a_backend) if a.speculative_algorithm is not None else None
 
 
 def _deepep_v2_prefill(a: Launch) -> int:

@@ -20,14 +20,11 @@ _COMPATIBLE = {
 }
 
 
-def _own_page(a: Launch) -> str | None:
-    """The kernel that changes the page this model needs, where it groups index keys."""
-    for position, kernel in enumerate(a.explicit_attention):
-        if kernel is not None and position in _PAGED.get(kernel, ()):
-            return kernel
-    if a.given.get("speculative_draft_attention_backend") == "trtllm_mha":
-        return "trtllm_mha"
-    return "intel_xpu" if "intel_xpu" in a.attention else None
+def _own_page(a: Launch) -> bool:
+    """Whether a kernel changes the page this model needs, where it groups index keys."""
+    if any(position in _PAGED.get(kernel or "", ()) for position, kernel in enumerate(a.explicit_attention)):
+        return True
+    return a.given.get("speculative_draft_attention_backend") == "trtllm_mha" or "intel_xpu" in a.attention
 
 
 def _mla(a: Launch, kernel: str) -> bool:
@@ -56,18 +53,14 @@ def _other_quantization(a: Launch) -> bool:
 CHECKS = (
     Check(
         "kernel_page",
-        lambda a: (
-            a.site.profile.page_size_times_index_kpool and a.site.geometry.index_kpool > 1 and _own_page(a) is not None
-        ),
+        lambda a: a.site.profile.page_size_times_index_kpool and a.site.geometry.index_kpool > 1 and _own_page(a),
         "attention kernels with a page of their own (flashmla, trtllm_mla, trtllm_mha, cutedsl_mla, tokenspeed_mla, "
         "hpc_ops, intel_xpu) end in the pool's assertion: this model needs pages of {a.page_size} tokens",
         _PAGES,
     ),
     Check(
         "trtllm_mla",
-        lambda a: (
-            _mla(a, "trtllm_mla") and (not a.site.gpu.blackwell or a.kv_cache_dtype not in ("fp8_e4m3", "bf16", "auto"))
-        ),
+        lambda a: _mla(a, "trtllm_mla") and (not a.site.gpu.blackwell or a.kv_cache_dtype != "fp8_e4m3"),
         "the trtllm_mla attention kernels need a Blackwell GPU and FP8 rows",
         "arg_groups/overrides.py:1211 at 0.5.23",
     ),
@@ -192,10 +185,7 @@ CHECKS = (
     ),
     Check(
         "block_verification",
-        lambda a: (
-            bool(a.speculative_use_block_verification)
-            and a.speculative_algorithm not in ("EAGLE", "EAGLE3", "DFLASH", "DSPARK")
-        ),
+        lambda a: bool(a.speculative_use_block_verification) and a.speculative_algorithm in (None, "STANDALONE"),
         "--speculative-use-block-verification needs EAGLE, EAGLE3, DFLASH or DSPARK speculation",
         "arg_groups/speculative_hook.py:177 at 0.5.23",
     ),

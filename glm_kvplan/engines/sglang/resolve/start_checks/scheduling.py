@@ -40,7 +40,6 @@ def _prefill_complete(a: Launch) -> bool:
         or a.enable_pd_role_switch
         or a.encoder_only
         or a.language_only
-        or a.enable_hisparse
         or a.disaggregation_decode_host_receive_threshold < 1
         or (decode and (a.disaggregation_decode_enable_radix_cache or a.enable_hierarchical_cache))
         or (prefill and a.enable_hierarchical_cache and unwritten)
@@ -56,7 +55,9 @@ def _graph_context(a: Launch) -> bool:
     asked = prefill.get("max_context_size", a.cuda_graph_prefill_max_context)
     if asked is None:
         return "max_context_size" in decode
-    return bool(asked <= 0 or -(-asked // a.page_size) * a.page_size > a.context_length)
+    return bool(
+        not isinstance(asked, int | float) or asked <= 0 or -(-asked // a.page_size) * a.page_size > a.context_length
+    )
 
 
 def _captures_states(a: Launch) -> bool:
@@ -168,11 +169,7 @@ CHECKS = (
         "offload_kvcache",
         lambda a: (
             bool(a.disaggregation_decode_enable_offload_kvcache)
-            and (
-                a.disaggregation_mode != "decode"
-                or a.hicache_storage_backend is None
-                or a.disaggregation_decode_retraction_backup == "host_pool"
-            )
+            and (a.disaggregation_mode != "decode" or a.hicache_storage_backend is None)
         ),
         "--disaggregation-decode-enable-offload-kvcache: on a decode server with --hicache-storage-backend",
         "arg_groups/kv_cache_hook.py:401-409 at 0.5.23",
@@ -195,15 +192,6 @@ CHECKS = (
         "--enable-lmcache: not with HiCache, linkers, speculation, attention DP, decode CP, streaming sessions or PD "
         "roles, nor without the prefix cache",
         "arg_groups/kv_cache_hook.py:435-471 at 0.5.23",
-    ),
-    Check(
-        "host_priority",
-        lambda a: (
-            a.disaggregation_decode_retraction_backup == "host_pool"
-            and bool(a.enable_priority_scheduling and not a.disable_priority_preemption)
-        ),
-        "host_pool retraction with priorities needs --disable-priority-preemption",
-        "arg_groups/kv_cache_hook.py:371 at 0.5.23",
     ),
     Check(
         "linker",

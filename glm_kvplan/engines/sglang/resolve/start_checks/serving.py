@@ -257,7 +257,7 @@ CHECKS = (
             and (
                 bool(a.enable_custom_logit_processor or a.speculative_use_rejection_sampling)
                 or a.disaggregation_mode != "null"
-                or a.speculative_algorithm not in (None, "NGRAM", "EAGLE", "EAGLE3")
+                or a.speculative_algorithm not in (None, "EAGLE", "EAGLE3")
                 or (a.pp_size > 1 and a.speculative_algorithm is not None)
             )
         ),
