@@ -16,8 +16,8 @@ _SIZES = _named(
     "engines/sglang",
     "ledgers locations costs prices limits components pools split article sizing_edges sizing easily_missed "
     "workload host host_edges host_fit layouts fleets attribution memory_map memory_parts serving_headroom "
-    "stray_and_rings remedies launch_oracle",
-)
+    "stray_and_rings remedies launch_oracle draft_model start promises needs",
+) + _named("memory", "calibration")
 # name: (files and folders, test files that run in one process)
 PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "resolve": ((f"{SGLANG}/resolve",), _RESOLVE),
@@ -27,8 +27,12 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (f"{SGLANG}/boot_log",),
         _named(
             "engines/sglang",
-            "easily_missed likely_card log_launch bootlog reconcile reconcile_layouts bootlog_files server_info",
-        ),
+            "easily_missed likely_card log_launch bootlog reconcile reconcile_layouts bootlog_files server_info "
+            "reconcile_oracle draft_model",
+        )
+        + _named("cli", "reconcile_command")
+        + _named("memory", "calibration")
+        + _named("reading", "wrapped_logs logs_of_several_servers log_corpus exchange"),
     ),
     "vllm": (
         (VLLM,),

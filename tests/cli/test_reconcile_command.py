@@ -49,6 +49,21 @@ def test_kvplan_check_holds_what_was_saved(name: str, capsys: pytest.CaptureFixt
     assert done.value.code == 0, out
 
 
+def test_the_saved_file_holds_what_the_log_printed() -> None:
+    b200 = plan_document(held("b200x4-mtp6-frac80"), "x.log")
+    memory = b200["memory"]
+    assert isinstance(memory, dict) and memory.keys() >= {"pre_gib", "available_gib", "source"}
+    weights = (memory["target_weights_gib"], memory["draft_weights_gib"])
+    assert (memory["pre_gib"], *weights, memory.get("graphs_gib")) == (176.25, 44.76, 3.81, None)
+    assert b200["model"] == "nvidia/GLM-5.3-Flash-NVFP4"
+    assert isinstance(b200["expect"], dict) and b200["expect"]["min_total_tokens"] == 7289664
+    h200 = plan_document(held("example-a-0.5.20"), "x.log")  # eight workers
+    assert h200["expect"] == {"min_total_tokens": 8 * 2076032, "max_running_requests": 8 * 31}
+    assert isinstance(h200["memory"], dict) and h200["memory"]["target_weights_gib"] == 54.50
+    assert "draft_weights_gib" not in h200["memory"]
+    assert isinstance(h200["flags"], dict) and (h200["nodes"], h200["flags"].get("nnodes")) == (1, None)
+
+
 def test_the_saved_plan_printed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, str(LOGS / "b200x4-mtp6-frac80.log"), "--save", "-")
     assert (code, err) == (0, "")

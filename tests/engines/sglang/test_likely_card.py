@@ -53,6 +53,12 @@ def test_a_dgx_station_is_no_h200(gpu: str | None) -> None:
         ("83.00", "flashinfer_sparse_mla", "RTX 6000D"),
         ("274.00", "triton", "MI350X"),
         ("185.00", "triton", "MI300X"),
+        ("185.00", "aiter", "MI300X"),
+        ("178.00", "flashmla_kv", "B200"),
+        ("178.00", "flashmla_sparse", "B200"),
+        ("178.00", "tilelang", "B200"),
+        ("138.09", "flashmla_sparse_q8", "H200"),
+        ("138.09", "fa3", "H200"),
     ],
 )
 def test_cards_that_fit(gib: str, kernels: str | None, name: str) -> None:
@@ -66,6 +72,9 @@ def test_cards_that_fit(gib: str, kernels: str | None, name: str) -> None:
         ("222.00", "trtllm", (10, 0)),
         ("138.09", "trtllm", (10, 0)),
         ("222.00", "flashmla_kv", (9, 0)),
+        ("178.00", "flashmla_sparse_q8", (9, 0)),
+        ("178.00", "fa3", (9, 0)),
+        ("178.00", "flashinfer_sparse_mla", (12, 0)),
         ("600.00", None, (9, 0)),
     ],
 )
