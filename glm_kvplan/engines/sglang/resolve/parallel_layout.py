@@ -30,6 +30,10 @@ _CHUNK = Reason(
     "arg_groups/parallel_hook.py:327-331 at 0.5.23",
 )
 
+_NORMAL_DISPATCH = Reason("deepep's normal dispatch runs without graphs", "arg_groups/moe_hook.py:383-398 at 0.5.23")
+_DWDP = Reason(
+    "--dwdp-size fetches experts from the ranks that hold them", "arg_groups/parallel_hook.py:462-507 at 0.5.23"
+)
 _EXPERT_SPANNING = frozenset(
     (
         *("megamoe", "deepep", "deepep_v2", "mooncake", "nixl", "mori", "pplx"),
@@ -42,8 +46,16 @@ def attention_groups(a: Arguments, site: Site) -> None:
     """Turn the release's data-parallel flags into an attention-DP width and a number of engine replicas.
 
     Source: arg_groups/parallel_hook.py:39-60 at 0.5.23; before, dp_size counts the groups
-    (runtime_context.py:73-78 at 0.5.21).
+    (runtime_context.py:73-78 at 0.5.21). Experts that are fetched from their ranks (DWDP) make each rank a group of its
+    own, without graphs (arg_groups/parallel_hook.py:462-507 at 0.5.23).
     """
+    fetched = a.given.get("dwdp_size", 1)
+    if isinstance(fetched, int) and fetched > 1:
+        a.dp_size = a.ep_size = fetched
+        a.attn_dp_size = a.moe_dp_size = a.moe_dense_tp_size = 1
+        a.enable_dp_attention = a.enable_dp_lm_head = a.disable_cuda_graph = True
+        a.moe_a2a_backend = "none"
+        a.because["ep_size"] = a.because["moe_a2a_backend"] = a.because["moe_dense_tp_size"] = _DWDP
     if site.profile.attention_dp_size_flag:
         if a.enable_dp_attention and a.attn_dp_size == 1:
             a.attn_dp_size, a.dp_size = a.dp_size, 1
@@ -228,6 +240,9 @@ def expert_ranks(a: Arguments, site: Site) -> None:
     if a.moe_a2a_backend in _EXPERT_SPANNING:
         a.ep_size = a.tp_size
         a.because["ep_size"] = _ALL_EXPERTS
+    if a.moe_a2a_backend == "deepep" and a.given.get("deepep_mode") == "normal":
+        a.decode_graph = a.prefill_graph = "disabled"
+        a.because["decode_graph"] = a.because["prefill_graph"] = _NORMAL_DISPATCH
     if a.tp_size % (a.ep_size * a.moe_dp_size):
         raise RefusedError(
             f"--ep-size {a.ep_size}: --tp-size {a.tp_size} does not divide by it",

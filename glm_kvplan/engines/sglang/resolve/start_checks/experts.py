@@ -244,17 +244,6 @@ CHECKS = (
         "arg_groups/moe_hook.py:106 at 0.5.23",
     ),
     Check(
-        "draft_runner_ranks",
-        lambda a: (
-            a.speculative_moe_runner_backend == "deep_gemm"
-            and _draft_exchange(a) == "deepep"
-            and a.ep_size == 1
-            and a.speculative_algorithm is not None
-        ),
-        "a deep_gemm draft with deepep needs expert parallelism",
-        "arg_groups/overrides.py:871 at 0.5.23",
-    ),
-    Check(
         "dispatch_algorithm",
         lambda a: a.moe_a2a_backend == "none" and a.ep_dispatch_algorithm in ("static", "lp"),
         "--ep-dispatch-algorithm {a.ep_dispatch_algorithm} needs an expert exchange; take dynamic",

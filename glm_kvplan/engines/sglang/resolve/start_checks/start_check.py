@@ -40,7 +40,9 @@ class Launch:
         asked = self.given.get("quantization")
         if asked is not None:
             return None if asked == "unquant" else str(asked)
-        return self.site.quantization if self.site.gpu.sm100 else None
+        if not self.site.gpu.sm100:
+            return None
+        return "modelopt_fp4" if self.site.packed_fp4 else self.site.quantization
 
     @property
     def expert_runner(self) -> str:
