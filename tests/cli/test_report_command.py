@@ -56,10 +56,16 @@ def test_the_names_suffix_decides(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = str(tmp_path / "plan.md")
-    assert run(capsys, "-o", target, *MTP, "--concurrency", "64")[0] == 1
+    assert run(capsys, "-o", target, *MTP, "--concurrency", "640")[0] == 1
+    code, out, _ = run(capsys, "-o", target, *MTP, "--concurrency", "64")
+    assert (
+        code == 0
+        and "Yes, with other flags: 64 requests" in out
+        and "now: 43 of 64, bound by tokens" in out.replace("\n", " ")
+    )
     refused = ("--gpu", "b200", "--tp-size", "4", "--pre-gib", "176", "--available-gib", "130")
     code, _, _ = run(capsys, "-o", target, *refused, "--max-mamba-cache-size", "9000")
-    assert code == 1 and "refuses to start" in Path(target).read_text(encoding="utf-8")
+    assert code == 0 and "now: the engine refuses to start" in Path(target).read_text(encoding="utf-8")
     code, out, _ = run(capsys, "-o", target, *MTP, "--context", "2m")
     assert code == 1 and "bound by context length" in " ".join(out.split())
 

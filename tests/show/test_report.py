@@ -17,6 +17,7 @@ from paths import ROOT
 
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.answers.advise_page import advise_page
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
 from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.components import COMPONENTS
@@ -329,7 +330,10 @@ def test_the_librarys_names_have_chinese() -> None:
 
 
 def test_verdicts_in_both_languages() -> None:
-    for kind, english, chinese in (("host", "Yes: ", "可以："), ("refused", "No: the engine", "不行：引擎")):
+    for kind, english, chinese in (
+        ("host", "Yes: ", "可以："),
+        ("refused", "now: the engine refuses", "按现有参数：引擎拒绝启动"),
+    ):
         assert english in markdown(page(kind))
         assert chinese in markdown(page(kind), load_words("zh"))
 
@@ -339,13 +343,24 @@ def test_verdicts_in_both_languages() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_report_and_advise_give_one_verdict(kind: str) -> None:
-    """Where all fit as launched, flags serve them all, too; where they do not, the page says what advise says."""
+    """One sentence for both; where all fit as launched, flags serve them all, too; where they do not, the page says
+    what advise says.
+    """
     found = answer(kind)
     advised, asked = found.advised, found.demand.concurrency
-    if found.holds:
-        assert advised.holds
+    of_advise, of_report = advise_page(advised).verdict, report_page(found).verdict
+    assert of_advise is not None and of_report is not None
+    assert of_advise == of_report._replace(remarks=())
+    assert found.holds == advised.holds == (of_report.tone != "bad")
+    if advised.now.serves(found.demand):
+        assert advised.holds and found.start.holds and found.served.requests >= asked
     made = markdown(report_page(found))
-    if not found.holds and found.start.failure is None and found.served.requests < asked and advised.sizes is not None:
+    if (
+        not advised.now.serves(found.demand)
+        and found.start.failure is None
+        and found.served.requests < asked
+        and advised.sizes is not None
+    ):
         assert f"With the flags at the end {advised.served.requests:,} of {asked:,} fit" in made
     assert advised.holds or (advised.layouts == ()) == ("nearest layout that serves" not in made)
 

@@ -168,7 +168,7 @@ def test_a_bfloat16_state_is_advised_where_it_is_asked_for() -> None:
 
 def test_the_limits_are_raised_to_what_is_asked() -> None:
     found = advise(plan("0.33.0", max_model_len=131072, max_num_seqs=64), "8k", 100, MEASURED)
-    assert found.now == (64, 64, 64, "--max-num-seqs")
+    assert found.now == (64, 64, 64, "--max-num-seqs", None, False)
     assert found.flags == {"max_num_seqs": 100}
     longer = advise(plan("0.33.0", max_model_len=32768), "64k", 4, MEASURED)
     assert longer.now.limit == "--max-model-len" and "max_model_len" in longer.flags

@@ -12,6 +12,7 @@ import glm_kvplan as kv
 from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.vllm.answers.advise_answer import answer_advise
+from glm_kvplan.engines.vllm.answers.advise_page import advise_page
 from glm_kvplan.engines.vllm.answers.estimate_answer import answer_estimate
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer, answer_report
 from glm_kvplan.engines.vllm.answers.report_page import report_page
@@ -62,10 +63,13 @@ def test_its_numbers_are_those_of_the_other_commands(name: str) -> None:
     workload = Workload(wanted.contexts.longest, wanted.concurrency)
     assert answer.cost == answer_estimate(plan(name), workload, UNKNOWN_HOST)
     assert answer.warnings == answer.start.warnings
-    assert answer.holds == (answer.start.holds and answer.advised.now.requests >= wanted.concurrency)
+    launched = answer.advised.now.serves(answer.advised.demand)
+    assert launched == (answer.start.holds and answer.advised.now.requests >= wanted.concurrency)
+    assert answer.holds == answer.advised.holds >= launched
     assert answer.served.requests == answer.advised.now.requests
     tone = report_page(answer).verdict
     assert tone is not None and (tone.tone == "bad") == (not answer.holds)
+    assert advise_page(answer.advised).verdict == tone._replace(remarks=())
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.flag import only_try
+from glm_kvplan.engines.load_verdict import ServedNow
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
+from glm_kvplan.engines.sglang.answers.served_now import served_now
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice, Shortage, advise, served_within
@@ -14,6 +16,7 @@ from glm_kvplan.engines.sglang.sizing.layouts import Layout
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
+from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
@@ -34,8 +37,8 @@ class ServingShown(NamedTuple):
 class AdviseAnswer(NamedTuple):
     """`served` is what the flags serve, `mean_served` if all lengths came by their shares.
 
-    `default_served` is what the engine's own split serves; `sizes` None: nothing starts. `host` are HiCache's pools
-    under the flags, None without it.
+    `now` is what it serves as launched, `default_served` what the engine's own split does. `sizes` None: nothing
+    starts. `host` are HiCache's pools under the flags, None without it.
     """
 
     head: Head
@@ -46,6 +49,7 @@ class AdviseAnswer(NamedTuple):
     served: Served
     served_span: tuple[int, int]
     mean_served: int
+    now: ServedNow
     default_served: Served
     sizes: PoolSizes | None
     conversations_kept: int
@@ -77,6 +81,7 @@ def answer_advise(
         keep_fraction="mem_fraction_static" in plan.flags,
         hosts=Hosts(host_given.serving(demand)),
     )
+    start = boot(plan, given, demand.contexts.longest, host_given)
     return AdviseAnswer(
         head=head_of(plan),
         demand=show_demand(demand),
@@ -86,6 +91,7 @@ def answer_advise(
         served=found.served,
         served_span=served_within(server, demand, found, budget.error_gib),
         mean_served=_mean_served(server, demand, found),
+        now=served_now(plan, start, demand),
         default_served=found.default,
         sizes=None if found.solution is None else found.solution.sizes,
         conversations_kept=found.conversations_kept,

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.flag_words import flag_word
-from glm_kvplan.engines.mix_words import promised, wanted_line
+from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
 from glm_kvplan.engines.sglang.answers.host_page import host_line
+from glm_kvplan.engines.sglang.answers.judged_load import judged_load
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import count, gib, whole
@@ -16,7 +17,7 @@ from glm_kvplan.units import GIB
 
 def advise_page(answer: AdviseAnswer) -> Page:
     head = answer.head
-    lead = [Line(head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted_line(answer.demand))]
+    lead = [Line(head.layout, "muted"), Line(memory_line(answer.memory))]
     if answer.memory.upper_bound:
         lead.append(Line(bound_said(answer.memory), "careful"))
     sections: list[Section] = []
@@ -27,7 +28,8 @@ def advise_page(answer: AdviseAnswer) -> Page:
     if answer.shortage is not None:
         sections.append(Section("shortage", tuple(_shortage(answer)), say("What is short"), quiet=True))
     hazards = () if answer.host is None else tuple(hazard.message for hazard in answer.host.hazards)
-    return Page(head.title, tuple(lead), tuple(sections), (*answer.warnings, *hazards), head.notes)
+    verdict = judged_load(answer)
+    return Page(head.title, tuple(lead), tuple(sections), (*answer.warnings, *hazards), head.notes, verdict=verdict)
 
 
 def _proof(answer: AdviseAnswer) -> Iterator[Line]:
@@ -49,11 +51,9 @@ def _proof(answer: AdviseAnswer) -> Iterator[Line]:
     )
     yield Line(
         say(
-            "serves {served} of {wanted} at once; its own split would serve {default} (bound by {limit})",
+            "serves {served} of {wanted} at once",
             served=at_most(whole(answer.served.requests), answer.memory),
             wanted=count(wanted, "request"),
-            default=at_most(whole(answer.default_served.requests), answer.memory),
-            limit=say(answer.default_served.limit),
         ),
         "good" if answer.holds else "careful",
     )

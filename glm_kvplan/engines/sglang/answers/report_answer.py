@@ -56,11 +56,8 @@ class ReportAnswer(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """The engine starts, survives its first long prompt and serves the whole demand; the host holds HiCache."""
-        headroom = self.start.headroom
-        if headroom is None or headroom.verdict == "short":
-            return False
-        return self.start.holds and self.served.requests >= self.demand.concurrency
+        """The demand is served on these GPUs, as launched or by the flags that are advised."""
+        return self.advised.holds or self.advised.now.serves(self.demand)
 
 
 def answer_report(

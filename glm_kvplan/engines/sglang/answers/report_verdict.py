@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from glm_kvplan.engines.flag_words import flag_word
 from glm_kvplan.engines.mix_words import contexts_said, promised
-from glm_kvplan.engines.report_parts import gpus_said
+from glm_kvplan.engines.sglang.answers.judged_load import judged_load
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import at_most, bound_said
@@ -29,33 +29,7 @@ def wanted(answer: ReportAnswer) -> Said:
 
 
 def verdict(answer: ReportAnswer) -> Verdict:
-    start, asked = answer.start, answer.demand.concurrency
-    remarks = tuple(_remarks(answer))
-    if start.failure is not None:
-        return Verdict(say("No: the engine refuses to start: {reason}", reason=start.failure.message), "bad", remarks)
-    assert start.headroom is not None
-    if start.headroom.verdict == "short":
-        return Verdict(say("No: {reason}.", reason=start.headroom.message), "bad", remarks)
-    given = {
-        "wanted": whole(asked),
-        "served": at_most(whole(answer.served.requests), start.memory),
-        "contexts": contexts_said(answer.demand),
-        "gpus": gpus_said(answer.head),
-        "limit": say(answer.served.limit),
-    }
-    bound = start.memory.upper_bound
-    if answer.served.requests < asked:
-        template = "No: {served} of {wanted} requests, contexts of {contexts}, fit at once on {gpus}, bound by {limit}."
-        return Verdict(say(template, **given), "bad", remarks)
-    if not answer.holds:
-        return Verdict(say("No: the host's memory does not hold the HiCache pools."), "bad", remarks)
-    tight = bound or start.headroom.verdict == "tight" or answer.span[0] < asked
-    template = "Yes: {wanted} requests, contexts of {contexts}, fit at once on {gpus}."
-    if asked == 1:
-        template = "Yes: one request at a time, contexts of {contexts}, fits on {gpus}."
-    if bound:
-        template = "At most: {wanted} requests, contexts of {contexts}, fit at once on {gpus}, as far as is known."
-    return Verdict(say(template, **given), "careful" if tight else "good", remarks)
+    return judged_load(answer.advised)._replace(remarks=tuple(_remarks(answer)))
 
 
 def _remarks(answer: ReportAnswer) -> Iterator[Said]:
@@ -76,7 +50,7 @@ def _remarks(answer: ReportAnswer) -> Iterator[Said]:
         if low == high:
             template = "The memory is estimated (to {error}), and {low} requests fit all the same."
         yield say(template, error=f"±{max(start.memory.error_gib, 0.1):.1f} GiB", low=low, high=high)
-    if answer.holds:
+    if answer.advised.now.serves(answer.demand):
         return
     advised, asked = answer.advised, answer.demand.concurrency
     if advised.sizes is None:

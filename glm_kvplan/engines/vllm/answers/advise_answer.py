@@ -6,6 +6,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.flag import only_try
+from glm_kvplan.engines.load_verdict import ServedNow, refuses
 from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memory
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.block_bounds import BlockBounds, block_bounds
@@ -27,15 +28,6 @@ _BESIDE: tuple[Mapping[str, object], ...] = (
 )
 
 
-class ServedNow(NamedTuple):
-    """Requests of the contexts at once in the whole deployment, what they may be, and what ends them."""
-
-    requests: int
-    low: int
-    high: int
-    limit: str
-
-
 class Option(NamedTuple):
     """A change that serves: `text` as one would type it. `accuracy`: numbers of the model change with it.
 
@@ -55,7 +47,7 @@ class Option(NamedTuple):
 class AdviseAnswer(NamedTuple):
     """`flags` are those to change, none where it serves as it is; then and where nothing does, `served` is of now.
 
-    `blocks` are those under `flags`.
+    `holds`: it serves on these GPUs; the first of `options` may take more of them. `blocks` are those under `flags`.
     """
 
     head: Head
@@ -102,7 +94,7 @@ def answer_advise(
     return AdviseAnswer(
         head=head_of(plan),
         demand=show_demand(demand),
-        holds=does(after),
+        holds=does(after) and after.plan.gpus == plan.gpus,
         flags={} if best is None else best.flags,
         text="" if best is None else best.text,
         memory=show_memory(begun.memory),
@@ -164,7 +156,8 @@ def _option(turn: Turn, demand: Demand) -> Option:
 def _served(begun: Begun, demand: Demand) -> ServedNow:
     found = served(begun.start, demand.contexts)
     low, high = (served(each, demand.contexts).requests for each in (begun.low, begun.high))
-    return ServedNow(found.requests, low, high, found.limit)
+    failure = None if begun.start.failure is None else refuses(begun.start.failure.reason)
+    return ServedNow(found.requests, low, high, found.limit, failure)
 
 
 def _warnings(after: Begun, demand: Demand, best: Turn | None) -> Iterator[Text]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.mix_words import wanted_line
-from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, Option, ServedNow
+from glm_kvplan.engines.load_verdict import ServedNow, load_verdict
+from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, Option
 from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
 from glm_kvplan.engines.vllm.block_bounds import bounds_line
 from glm_kvplan.show.format import three_digits, whole
@@ -12,11 +12,12 @@ from glm_kvplan.show.said import Said, say
 
 
 def advise_page(answer: AdviseAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)), Line(wanted_line(answer.demand)))
+    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)))
     sections = [Section("advice", tuple(_advice(answer)), say("Advice"), quiet=True)]
     if answer.options:
         sections.append(Section("options", (_options(answer),), say("What serves it"), quiet=True))
-    return Page(answer.head.title, lead, tuple(sections), answer.warnings, answer.head.notes)
+    verdict = load_verdict(answer.head, answer.demand, answer.now, advised=answer.holds)
+    return Page(answer.head.title, lead, tuple(sections), answer.warnings, answer.head.notes, verdict=verdict)
 
 
 def _advice(answer: AdviseAnswer) -> Iterator[Line | Code]:

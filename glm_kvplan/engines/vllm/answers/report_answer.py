@@ -52,8 +52,8 @@ class ReportAnswer(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """It starts and serves the whole demand."""
-        return self.start.holds and self.served.requests >= self.advised.demand.concurrency
+        """The demand is served on these GPUs, as launched or by the flags that are advised."""
+        return self.advised.holds
 
 
 def answer_report(

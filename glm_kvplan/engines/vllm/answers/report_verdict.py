@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from glm_kvplan.engines.load_verdict import load_verdict
 from glm_kvplan.engines.mix_words import contexts_said, promised
-from glm_kvplan.engines.report_parts import gpus_said
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.page import Verdict
@@ -19,26 +19,9 @@ def wanted(answer: ReportAnswer) -> Said:
 
 
 def verdict(answer: ReportAnswer) -> Verdict:
-    demand, served = answer.advised.demand, answer.served
-    remarks = tuple(_remarks(answer))
-    failure = answer.start.failure
-    if failure is not None:
-        return Verdict(say("No: the engine refuses to start: {reason}", reason=failure.reason), "bad", remarks)
-    given = {
-        "wanted": whole(demand.concurrency),
-        "served": whole(served.requests),
-        "contexts": contexts_said(demand),
-        "gpus": gpus_said(answer.head),
-        "limit": say(served.limit),
-    }
-    if not answer.holds:
-        template = "No: {served} of {wanted} requests, contexts of {contexts}, fit at once on {gpus}, bound by {limit}."
-        return Verdict(say(template, **given), "bad", remarks)
-    template = "Yes: {wanted} requests, contexts of {contexts}, fit at once on {gpus}."
-    if demand.concurrency == 1:
-        template = "Yes: one request at a time, contexts of {contexts}, fits on {gpus}."
-    tight = served.low < demand.concurrency
-    return Verdict(say(template, **given), "careful" if tight else "good", remarks)
+    advised = answer.advised
+    found = load_verdict(answer.head, advised.demand, advised.now, advised=advised.holds)
+    return found._replace(remarks=tuple(_remarks(answer)))
 
 
 def _remarks(answer: ReportAnswer) -> Iterator[Text]:
@@ -52,7 +35,7 @@ def _remarks(answer: ReportAnswer) -> Iterator[Text]:
         if start.remedies[0].beside is None:
             template = "Each of these alone lets it start: {flags}."
         yield say(template, flags=flags)
-    if start.holds and answer.holds:
+    if start.holds and advised.now.serves(advised.demand):
         yield say(
             "{served} such requests fit at once; then ended by: {limit}.",
             served=whole(served.requests),
