@@ -87,7 +87,7 @@ def advise(
 ) -> int:
     """Which flags serve a workload on this GPU and layout, proved by solving them; or how many GPUs it takes.
 
-    Exit code 1: no flags do; the nearest layouts that would are listed.
+    Exit code 1: no flags on these GPUs do; the nearest layouts that would are listed.
 
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """

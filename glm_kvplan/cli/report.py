@@ -65,7 +65,7 @@ def report(
 
     The verdict and the file's name are printed. SOURCE_DATE_EPOCH sets the day that the page names.
 
-    Exit code 1: written, and the plan does not serve the workload.
+    Exit code 1: written, and no flags on these GPUs serve the workload.
 
     Example: kvplan report -o plan.html --gpu b200 --tp-size 4 --context 128k --concurrency 64
     """
