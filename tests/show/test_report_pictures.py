@@ -183,7 +183,8 @@ def test_needs_of_the_workload() -> None:
 
 def test_holds() -> None:
     assert seen("mtp", "4k", 64).holds
-    assert not seen("mtp", "128k", 96).holds
+    assert not seen("mtp", "128k", 960).holds
+    assert not seen("mtp", "128k", 64).advised.now.serves(seen("mtp", "128k", 64).demand)
     tight = answer_report(
         plan({**DP, "enable_hierarchical_cache": True, "hicache_ratio": 2.0}, gpu="h200"),
         Demand(parse_contexts("4k"), 8),
@@ -191,7 +192,9 @@ def test_holds() -> None:
         HostGiven(host_bytes=64 << 30),
     )
     assert tight.served.requests == 8 and tight.start.host is not None and not tight.start.host.holds
-    assert not tight.holds
+    now = tight.advised.now
+    assert not now.serves(tight.demand) and str(now.failure) == "the host's memory does not hold the HiCache pools"
+    assert tight.holds  # by smaller host pools
 
 
 def test_a_context_the_server_refuses() -> None:
