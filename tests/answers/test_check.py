@@ -87,12 +87,18 @@ def applied(text: str, change: Change) -> dict[str, str]:
         if value is None:
             del data["flags"][name]
     if change.estimated:  # what was read after the load is of other weights
-        data["memory"] = {"pre_gib": data["memory"]["pre_gib"]}
+        data["memory"] = {name: data["memory"][name] for name in ("pre_gib", "host_gib") if name in data["memory"]}
     if change.more_gib:
         data["memory"]["available_gib"] += change.more_gib
     file = parse_deployment(yaml.safe_dump(data), "changed.yaml", Path())
     made = plan_of(file)
     return {finding.name: finding.status for finding in findings(file, made, held(file, made))}
+
+
+def hosted(text: str, host_gib: float) -> str:
+    """The same with HiCache, on hosts of so much memory."""
+    flags = "enable_hierarchical_cache: true, hicache_ratio: 2"
+    return text.replace("}\nmemory: {", f", {flags}}}\nmemory: {{host_gib: {host_gib}, ")
 
 
 FAILING = [
@@ -110,6 +116,9 @@ FAILING = [
     expecting(B200, min_context=8192, min_concurrency=300),
     expecting(B200, min_context=65536, min_concurrency=150),
     expecting(H200, min_context=262144, min_concurrency=150),
+    expecting(hosted(B200, 300), min_context=8192, min_concurrency=300, host_memory="fits"),
+    expecting(hosted(B200, 602.1), max_running_requests=64, min_total_tokens=8_500_000, host_memory="fits"),
+    expecting(hosted(H200, 709.4), max_running_requests=256, host_memory="fits"),
 ]
 
 

@@ -8,10 +8,13 @@ from glm_kvplan.engines.sglang.checks.host_memory import judge_host
 from glm_kvplan.engines.sglang.checks.judgements import judge, resident, short
 from glm_kvplan.engines.sglang.checks.smallest_changes import smallest_changes
 from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.memory.budget import NoRoomError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
+from glm_kvplan.units import GIB
+from glm_kvplan.workload import HostGiven
 
 
 def hold(
@@ -21,10 +24,11 @@ def hold(
 
     Raises InputError for memory that is unknown or cannot be, RefusedError where the engine refuses its flags.
     """
+    hosts = Hosts(HostGiven(*(None if gib is None else int(gib * GIB) for gib in (host_gib, pod_gib))))
     try:
         answer = boot(plan, given, expect.longest)
     except NoRoomError as error:
-        spread = smallest_changes(plan, given, expect, None, "boots", set())
+        spread = smallest_changes(plan, given, expect, None, "boots", set(), hosts)
         return Held(None, (Judgement("boots", False, "starts", "out of memory", "weights", str(error), spread),))
     judged = judge(expect, plan, answer)
     holding = {name for name, judgement in judged.items() if judgement.holds}
@@ -36,7 +40,8 @@ def hold(
         if judgement is None:
             judgement = _not_started(expect, name)
         elif not judgement.holds:
-            judgement = judgement._replace(changes=smallest_changes(plan, given, expect, answer, name, holding))
+            changes = smallest_changes(plan, given, expect, answer, name, holding, hosts)
+            judgement = judgement._replace(changes=changes)
         found.append(judgement)
     hazards: list[Remark] = []
     host = tuple(_host(plan, expect, answer, host_gib, pod_gib, hazards))

@@ -10,6 +10,7 @@ from glm_kvplan.engines.sglang.moves import MOVES
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import advise
 from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, Hosts, fits_hosts
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
@@ -19,35 +20,46 @@ MOST_CHANGES = 4
 
 
 def smallest_changes(
-    plan: Plan, given: MemoryGiven, expect: Expectations, answer: Boot | None, target: str, holding: Set[str]
+    plan: Plan,
+    given: MemoryGiven,
+    expect: Expectations,
+    answer: Boot | None,
+    target: str,
+    holding: Set[str],
+    hosts: Hosts = UNKNOWN_HOSTS,
 ) -> tuple[Change, ...]:
     """Changes of one knob each with which the expectation `target` holds, those that break nothing else first.
 
     `holding` are the expectations that hold now. For a start that is refused (`answer` None: the weights do not fit)
     the changes are those with which all expectations hold, else those with which it starts. Every change has been
     solved, memory to serve from included; none is extrapolated. Where no single knob helps they are what `kvplan
-    advise` finds for these requests, several flags at once; empty where that does not serve them either.
+    advise` finds for these requests, several flags at once; empty where that does not serve them either. Those ask for
+    no more memory than known `hosts` have; of a single knob that does it is said.
     """
     server = Server(plan, given)
     expected = [name for name in EXPECTATIONS if getattr(expect, name, None) is not None and name != "host_memory"]
     if answer is None or answer.failure is not None:
-        found = _changes(server, expect, answer, (*expected, SERVES), ())
-        found = found or _changes(server, expect, answer, (), (*expected, SERVES))
-        return found or _advised(server, expect, (*expected, SERVES), ())
+        found = _changes(server, expect, answer, (*expected, SERVES), (), hosts)
+        found = found or _changes(server, expect, answer, (), (*expected, SERVES), hosts)
+        return found or _advised(server, expect, (*expected, SERVES), (), hosts)
     kept = [name for name in expected if name in holding and name != target]
     if answer.headroom is not None and answer.headroom.verdict != "short":
         kept.append(SERVES)
-    return _changes(server, expect, answer, (target,), kept) or _advised(server, expect, (target,), kept)
+    found = _changes(server, expect, answer, (target,), kept, hosts)
+    return found or _advised(server, expect, (target,), kept, hosts)
 
 
-def _advised(server: Server, expect: Expectations, targets: Iterable[str], kept: Iterable[str]) -> tuple[Change, ...]:
+def _advised(
+    server: Server, expect: Expectations, targets: Iterable[str], kept: Iterable[str], hosts: Hosts
+) -> tuple[Change, ...]:
     """The set of flags that `kvplan advise` finds on this layout, else on the nearest one, if all of `targets` hold."""
     requests = max(expect.min_concurrency or 0, expect.max_running_requests or 0)
     if not requests:
         return ()
     demand = Demand(expect.lengths, requests)
     try:
-        found = advise(server, demand, keep_fraction="mem_fraction_static" in server.plan.flags, nearest=1)
+        keep_fraction = "mem_fraction_static" in server.plan.flags
+        found = advise(server, demand, keep_fraction=keep_fraction, nearest=1, hosts=hosts)
     except KvplanError:
         return ()
     own = server.plan.flags
@@ -63,10 +75,16 @@ def _advised(server: Server, expect: Expectations, targets: Iterable[str], kept:
 
 
 def _changes(
-    server: Server, expect: Expectations, answer: Boot | None, targets: Iterable[str], kept: Iterable[str]
+    server: Server,
+    expect: Expectations,
+    answer: Boot | None,
+    targets: Iterable[str],
+    kept: Iterable[str],
+    hosts: Hosts,
 ) -> tuple[Change, ...]:
     """`kept` should go on holding; `boots` and all of `targets` must begin to."""
     wanted = ("boots", *targets)
+    fits_now = answer is not None and answer.failure is None and fits_hosts(server, hosts)
 
     def lacks(other: Server) -> Lacks:
         short = lacking(other, expect)
@@ -74,7 +92,8 @@ def _changes(
 
     def broken(other: Server) -> tuple[str, ...]:
         short = lacking(other, expect)
-        return tuple(name for name in kept if name in short)
+        beyond = () if fits_hosts(other, hosts) or not fits_now else ("host_memory",)
+        return (*(name for name in kept if name in short), *beyond)
 
     deployment = server.deployment
     workers = deployment.attn_dp_size * deployment.replicas

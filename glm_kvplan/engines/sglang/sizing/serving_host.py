@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.errors import RefusedError
 from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
 
 if TYPE_CHECKING:
@@ -55,6 +56,16 @@ def host_advice(server: Server, hosts: Hosts) -> HostAdvice | None:
     if lowered is None or not lowered.fits:
         return HostAdvice({}, found, hosts.servers)
     return HostAdvice(flags, lowered, hosts.servers)
+
+
+def fits_hosts(server: Server, hosts: Hosts) -> bool:
+    """False only where a known host does not hold the pools of a server that starts, or the engine refuses them."""
+    if hosts.given.unknown or not server.deployment.enable_hierarchical_cache:
+        return True
+    try:
+        return _answer(server, hosts.of_one).fits
+    except RefusedError:
+        return False
 
 
 def _answer(server: Server, given: HostGiven) -> "HostAnswer":
