@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.placement import Placement
 from glm_kvplan.model.checkpoints import BF16, NVFP4, Checkpoint, find_checkpoint
 from glm_kvplan.model.geometry import Geometry
@@ -15,7 +15,9 @@ VOCABULARY_PADDING = 64
 # DeepGEMM on SM100 stores one UE8M0 scale for a row's 128 columns, four to an int32, where the checkpoint has one
 # F32 for 128 rows and 128 columns.
 RELAID_SCALE_GROWTH = 32
-BLOCK_WEIGHTS = 128 * 128  # of one F32 scale
+SCALED = 128
+BLOCK_WEIGHTS = SCALED * SCALED  # of one F32 scale
+_CUT = {"shared": "the shared experts", "mlp": "the dense layers", "attn": "attention", "kda": "KDA"}
 # Cutlass kernels alias NVFP4's swizzled scales away after the load, and the allocator keeps holes there: 44.76 GiB
 # printed of 44.40 on a B200 TP4 EP4 server, 3.81 of 3.92 for the draft that loads next.
 HOLES_SHARE, FILLED_SHARE = 0.081, 0.31
@@ -60,11 +62,14 @@ class WeightEstimate(NamedTuple):
         return totals.index(max(totals))
 
 
-def estimate_weights(geometry: Geometry, placement: Placement, checkpoint: str) -> WeightEstimate:
+def estimate_weights(
+    geometry: Geometry, placement: Placement, checkpoint: str, *, scales_source: str = ""
+) -> WeightEstimate:
     """Bytes of target and draft weights a rank, for each pipeline stage.
 
     `checkpoint` is a format as `find_checkpoint` takes it. Raises InputError for an unknown one and for a model whose
-    shapes are not the published ones.
+    shapes are not the published ones, RefusedError where a rank's part of an FP8 matrix ends inside a square of weights
+    with one scale: no engine loads that (`scales_source` is where this one says so).
     """
     find_checkpoint(checkpoint)
     difference = mismatch(geometry)
@@ -73,7 +78,16 @@ def estimate_weights(geometry: Geometry, placement: Placement, checkpoint: str) 
             f"weights cannot be estimated: the model has {difference} as the published checkpoint has; "
             "give --weights-gib and --draft-weights-gib"
         )
+    _check_scales(placement, find_checkpoint(checkpoint), scales_source)
     return _estimate(placement, checkpoint, _stage_layers(geometry, placement))
+
+
+def _check_scales(placement: Placement, form: Checkpoint, source: str) -> None:
+    for role, width, columns in load_manifest().inputs:
+        parts = getattr(placement, width) if role in _CUT else 1  # experts are cut by an engine's own rules
+        if parts > 1 and columns % (parts * SCALED) and form.family(role, draft=False).block_scales:
+            cut = f"{parts} GPUs cut {_CUT[role]} of {columns} channels into {columns / parts:g}"
+            raise RefusedError(f"{cut}, and an FP8 scale is of {SCALED}", source)
 
 
 def _stage_layers(geometry: Geometry, placement: Placement) -> tuple[StageLayers, ...]:

@@ -46,6 +46,7 @@ class Manifest(NamedTuple):
     layers: dict[str, int]  # how many layers of each name the checkpoint has
     vocabulary: int
     hidden_size: int
+    inputs: tuple[tuple[str, str, int], ...]  # of matrices that a GPU has some columns of: role, width, columns
     facts: dict[str, int]  # what Geometry must say for these tensors to be its own, by Geometry's field name
 
 
@@ -77,6 +78,13 @@ def load_manifest() -> Manifest:
         layers=layers,
         vocabulary=vocabulary,
         hidden_size=hidden,
+        inputs=tuple(
+            dict.fromkeys(
+                (entry["quantizable"], entry["width"], entry["shape"][1])
+                for entry in entries
+                if entry["name"].endswith((".down_proj.weight", ".o_proj.weight")) and entry["quantizable"]
+            )
+        ),
         facts={
             "num_hidden_layers": layers["every"],
             "kv_lora_rank": shapes["kv_b_proj.weight"][1],

@@ -6,7 +6,7 @@ import pytest
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.weight_placement import placement
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.memory.weights import WeightEstimate
 from glm_kvplan.memory.weights import estimate_weights as estimate_of
@@ -213,7 +213,7 @@ def test_the_manifest_is_the_published_checkpoint() -> None:
 
 def test_vocabulary_is_padded_where_the_ranks_do_not_divide_it() -> None:
     # 154880 = 2**8 * 605: six ranks pad it to a multiple of 384.
-    estimate = estimate_weights(GEOMETRY, Deployment(tp_size=6, attn_dp_size=3), "fp8")
+    estimate = estimate_weights(GEOMETRY, Deployment(tp_size=6, attn_dp_size=3), "bf16")
     assert dict(estimate.target_groups[0])["lm_head"] == 155_136 // 6 * 4096 * 2
 
 
@@ -243,3 +243,13 @@ def test_cost() -> None:
         estimate_weights(GEOMETRY, launched, "fp8")
         best = min(best, time.perf_counter() - start)
     assert best < 50e-6
+
+
+def test_a_scale_is_never_cut() -> None:
+    """2,048 channels of the shared experts over 32 ranks are 64, half of what one FP8 scale is of; over 16 a whole."""
+    assert estimate_weights(GEOMETRY, deployment(16), "fp8").target
+    for ranks, of in ((32, "shared experts of 2048 channels into 64"), (64, "into ")):
+        with pytest.raises(RefusedError, match=of):
+            estimate_weights(GEOMETRY, deployment(ranks), "fp8")
+        assert estimate_weights(GEOMETRY, deployment(ranks), "bf16").target
+        assert estimate_weights(GEOMETRY, deployment(ranks), "nvfp4").target

@@ -7,7 +7,7 @@ from glm_kvplan.engines.vllm.needed_blocks import NumBlocks
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.start import Failure, Start, start
 from glm_kvplan.engines.vllm.weight_placement import placement
-from glm_kvplan.engines.vllm.weight_widths import check_scales
+from glm_kvplan.engines.vllm.weight_widths import check_expert_scales
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import WeightEstimate, estimate_weights
@@ -67,8 +67,9 @@ def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate
     weights = None
     if not known and (given.weights_gib is None or (plan.deployment.draft_layers and given.draft_weights_gib is None)):
         checkpoint = given.checkpoint or plan.weight_format.format
-        weights = estimate_weights(plan.geometry, placement(plan.rank), checkpoint)
-        check_scales(plan.rank, plan.model.config, checkpoint)
+        source = plan.profile.source("scales")
+        weights = estimate_weights(plan.geometry, placement(plan.rank), checkpoint, scales_source=source)
+        check_expert_scales(plan.rank, plan.model.config, checkpoint)
     found = available(
         plan.rank,
         plan.gpu,

@@ -1,47 +1,45 @@
-"""Widths of weights that a layout cannot divide: starts that fail as vLLM makes the layers."""
+"""Experts that a layout cannot divide: starts that fail as vLLM makes the layers."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from glm_kvplan.engines.vllm.rank import Rank
-from glm_kvplan.engines.vllm.weight_placement import placement
 from glm_kvplan.errors import RefusedError
-from glm_kvplan.model.checkpoints import find_checkpoint
+from glm_kvplan.model.checkpoints import Family, find_checkpoint
 
-_SCALED = 128  # weights in a row and in a column that share one scale
-# Layers whose second matrix is cut along its input: their role in a checkpoint, and config.json's widths of one.
-_CUT = (("shared", "the shared experts", ("moe_intermediate_size", "n_shared_experts")),
-        ("mlp", "the dense layers", ("intermediate_size",)))  # fmt: skip
+LEAST_SCALED = 32  # channels of the narrowest square with a scale of its own
 
 
 def check_experts(rank: Rank, config: Mapping[str, Any]) -> None:
     """Raise RefusedError where the slices of each expert, one a GPU of all engines, are not of one width."""
-    deployment = rank.deployment
-    width, parts = _width(config, ("moe_intermediate_size",)), deployment.gpus
-    if not deployment.enable_expert_parallel and width % parts:
+    width, parts = _cut(rank, config)
+    if width % parts:
         raise RefusedError(
             f"{parts} GPUs do not divide the experts' {width} channels; --enable-expert-parallel keeps experts whole",
             rank.profile.source("experts"),
         )
 
 
-def check_scales(rank: Rank, config: Mapping[str, Any], checkpoint: str) -> None:
-    """Raise RefusedError where a GPU's part of an FP8 matrix ends inside a square of weights with one scale."""
-    placed, form = placement(rank), find_checkpoint(checkpoint)
-    for role, layers, names in _CUT:
-        width, parts = _width(config, names), placed.shared if role == "shared" else placed.dense_tp
-        if parts > 1 and form.family(role, draft=False).block_scales and width % (parts * _SCALED):
-            raise RefusedError(
-                f"--tensor-parallel-size {parts} cuts {layers}' {width} channels into {width / parts:g}, and an FP8 "
-                f"scale is of {_SCALED}",
-                rank.profile.source("scales"),
-            )
+def check_expert_scales(rank: Rank, config: Mapping[str, Any], checkpoint: str) -> None:
+    """Raise RefusedError where a GPU's slice of an FP8 expert is narrower than vLLM can divide a scale's square into.
+
+    Where it ends inside a square, the scales are repeated for smaller ones, of 32 channels at least.
+    """
+    width, parts = _cut(rank, config)
+    if parts > 1 and width // parts % LEAST_SCALED and _experts(checkpoint).block_scales:
+        raise RefusedError(
+            f"{parts} GPUs cut the experts' {width} channels into {width // parts}, and vLLM divides an FP8 scale's "
+            f"down to {LEAST_SCALED}; --enable-expert-parallel keeps experts whole",
+            rank.profile.source("expert_scales"),
+        )
 
 
-def _width(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    """The product of some of the model's sizes; 0, which everything divides, where config.json lacks one."""
-    found = 1
-    for name in names:
-        size = config.get("text_config", config).get(name)
-        found *= size if isinstance(size, int) else 0
-    return found
+def _experts(checkpoint: str) -> Family:
+    return find_checkpoint(checkpoint).family("experts", draft=False)
+
+
+def _cut(rank: Rank, config: Mapping[str, Any]) -> tuple[int, int]:
+    """The channels of an expert, and the GPUs of all engines that have a slice of them; 1 where experts stay whole."""
+    width = config.get("text_config", config).get("moe_intermediate_size")
+    whole = rank.deployment.enable_expert_parallel or not isinstance(width, int)
+    return (0, 1) if whole else (width, rank.deployment.gpus)

@@ -100,12 +100,24 @@ def test_layouts_that_cannot_start_are_refused(release: str) -> None:
     with pytest.raises(RefusedError, match=rf"experts' 2048 channels.*config.py:\d+ at {release}"):
         plan(release=release, tensor_parallel_size=4, data_parallel_size=3)
     assert plan(release=release, tensor_parallel_size=4, data_parallel_size=3, enable_expert_parallel=True).gpus == 12
-    with pytest.raises(RefusedError, match=rf"cuts the shared experts' 2048 .*fp8_utils.py:\d+ at {release}"):
+    with pytest.raises(RefusedError, match=rf"cut the shared experts of 2048 .*fp8_utils.py:\d+ at {release}"):
         begin(plan(release=release, tensor_parallel_size=32), MemoryGiven())
     assert begin(plan(release=release, tensor_parallel_size=32), MemoryGiven(checkpoint="bf16")).start.count
+    assert begin(plan(release=release, data_parallel_size=64), MemoryGiven()).start.count
+    with pytest.raises(RefusedError, match=rf"experts' 2048 channels into 16.*oracle/fp8.py:\d+ at {release}"):
+        begin(plan(release=release, data_parallel_size=128), MemoryGiven())
+    assert begin(plan(release=release, data_parallel_size=128, enable_expert_parallel=True), MemoryGiven()).start.count
     with pytest.raises(RefusedError, match=rf"--nnodes 3 does not divide the 8 GPUs.*arg_utils.py:\d+ at {release}"):
         plan(release=release, tensor_parallel_size=8, nnodes=3)
     assert plan(release=release, tensor_parallel_size=8, nnodes=2).hosts == 2
+
+
+def test_servers_are_no_larger_than_their_experts_can_be_cut() -> None:
+    """2,048 channels over 64 GPUs are 32, vLLM's least with an FP8 scale of their own."""
+    found = sought(256, lengths="128k", requests=10000)
+    assert found.best is not None and found.best.servers >= 4
+    whole = sought(256, lengths="128k", requests=10000, enable_expert_parallel=True).best
+    assert whole is not None and whole.servers < 4
 
 
 def test_what_cannot_be_sought() -> None:

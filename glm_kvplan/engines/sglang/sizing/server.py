@@ -32,6 +32,7 @@ from glm_kvplan.units import GIB
 if TYPE_CHECKING:
     from glm_kvplan.engines.sglang.sizing.host_sizes import HostPlan
 
+_SCALES = "layers/quantization/fp8.py:593-599 at 0.5.23"
 MOST_MIB = 1 << 21  # 2 TiB
 
 
@@ -256,7 +257,7 @@ def _memory(
     weights = None
     known = given.weights_gib is not None and (given.draft_weights_gib is not None or not placed.draft)
     if given.available_gib is None and not known:
-        weights = estimate_weights(geometry, placed, checkpoint)
+        weights = estimate_weights(geometry, placed, checkpoint, scales_source=_SCALES)
     budget = memory_budget(
         placed,
         gpu=gpu,
