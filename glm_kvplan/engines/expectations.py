@@ -84,7 +84,8 @@ class Judgement(NamedTuple):
     """One expectation against one start of the engine. `wanted` and `found` are in the expectation's own unit.
 
     `limit` names what binds; `why` is the arithmetic behind it, in one line. `changes` are those with which it holds.
-    `at_most`: `found` is an upper bound, since not everything that takes memory is known.
+    `at_most`: `found` is an upper bound, since not everything that takes memory is known. `estimated`: at the ends of
+    the memory's estimate something else would come out.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Judgement(NamedTuple):
     why: str
     changes: tuple[Change, ...] = ()
     at_most: bool = False
+    estimated: bool = False
 
 
 class Remark(NamedTuple):

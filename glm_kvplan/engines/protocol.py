@@ -81,6 +81,10 @@ class Command(Protocol):
     def notes(self) -> tuple[str, ...]:
         """The same, and how much was left out."""
 
+    @property
+    def positions(self) -> Mapping[str, str]:
+        """Where each memory flag stood, by its field name: "line 3", "word 5"."""
+
 
 class Plan(Protocol):
     """A deployment resolved: everything that is asked about it afterwards."""

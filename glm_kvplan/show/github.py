@@ -1,8 +1,8 @@
-"""Workflow commands of GitHub that annotate a file at the line of what was found."""
+"""Workflow commands of GitHub that annotate what was found at its line: the launch's own, or the deployment file's."""
 
 from collections.abc import Iterator
 
-from glm_kvplan.show.judged import Judged, JudgedFiles
+from glm_kvplan.show.judged import Judged, JudgedFiles, Place
 from glm_kvplan.show.printable import github, github_property, terminal
 
 _LEVELS = {"unusable": "error", "fails": "error", "warns": "warning"}
@@ -19,5 +19,8 @@ def github_lines(judged: JudgedFiles) -> Iterator[str]:
 
 
 def _annotation(path: str, found: Judged) -> str:
-    place = f"file={github_property(path)},line={found.line},title={github_property(found.title)}"
-    return f"::{_LEVELS[found.status]} {place}::{github(found.sentence)}"
+    at, sentence = Place(path, found.line), found.sentence
+    if found.cause is not None:
+        at, sentence = found.cause, f"{sentence} (for {path}, line {found.line})"
+    place = f"file={github_property(at.path)},line={at.line},title={github_property(found.title)}"
+    return f"::{_LEVELS[found.status]} {place}::{github(sentence)}"

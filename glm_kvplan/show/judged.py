@@ -4,8 +4,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
+class Place(NamedTuple):
+    """A line of a file."""
+
+    path: str
+    line: int
+
+
 class Judged(NamedTuple):
-    """One thing found in a file. `status`: holds, fails, warns, tolerated, or unusable (the file itself).
+    """One thing found in a file. `status`: holds, fails, warns, tolerated, or unusable (the file itself). `line` is the
+    file's own that speaks of it, `cause` the line of another file that does it, where one is known.
 
     `expected` ones were asked for, the others are remarks. `outcome` is what came of it, `details` what binds and what
     would help, `sentence` all of that in one line; `reason` is why it is tolerated.
@@ -20,6 +28,7 @@ class Judged(NamedTuple):
     details: tuple[str, ...]
     sentence: str
     reason: str
+    cause: Place | None = None
 
 
 class JudgedFile(NamedTuple):

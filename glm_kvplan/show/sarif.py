@@ -4,7 +4,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from glm_kvplan.show.judged import Judged, JudgedFiles
+from glm_kvplan.show.judged import Judged, JudgedFiles, Place
 from glm_kvplan.show.printable import sarif as plain
 
 _LEVELS = {"unusable": "error", "fails": "error", "warns": "warning", "tolerated": "note"}
@@ -24,15 +24,21 @@ def sarif(judged: JudgedFiles) -> dict[str, Any]:
 
 
 def _result(path: str, found: Judged) -> dict[str, Any]:
-    place = PurePath(path)
-    uri = place.as_uri() if place.is_absolute() else quote(place.as_posix())
-    location = {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": found.line}}}
+    own = Place(path, found.line)
     result: dict[str, Any] = {
         "ruleId": found.rule,
         "level": _LEVELS[found.status],
         "message": {"text": plain(found.sentence)},
-        "locations": [location],
+        "locations": [_location(found.cause or own)],
     }
+    if found.cause is not None:
+        result["relatedLocations"] = [{**_location(own), "message": {"text": "the deployment file"}}]
     if found.status == "tolerated":
         result["suppressions"] = [{"kind": "inSource", "justification": found.reason}]
     return result
+
+
+def _location(at: Place) -> dict[str, Any]:
+    path = PurePath(at.path)
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": at.line}}}

@@ -96,7 +96,7 @@ def test_json_carries_every_finding(checked: CheckAnswer) -> None:
     assert (finding["wanted"], finding["status"]) == (9_000_000, "fails")
     assert finding["found"] == short["sizes"]["tokens"]
     assert finding["changes"][0]["flags"]
-    assert unusable["error"] == {"line": 2, "message": "unknown key 'flgs'; did you mean flags?"}
+    assert unusable["error"] == {"line": 2, "message": "unknown key 'flgs'; did you mean flags?", "cause": None}
     assert holds["certainty"] == "estimated" and short["certainty"] == "derived"
 
 

@@ -8,12 +8,16 @@ from glm_kvplan.answers.check.checking import Checked, exit_code
 from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.protocol import head_of
+from glm_kvplan.show.judged import Place
 from glm_kvplan.show.said import Text
 
 
 class ErrorShown(NamedTuple):
+    """`cause` is the line of the launch's own file that it speaks of."""
+
     line: int
     message: str
+    cause: Place | None = None
 
 
 class FileChecked(NamedTuple):
@@ -51,7 +55,7 @@ def _file(one: Checked) -> FileChecked:
     return FileChecked(
         path=one.path,
         verdict=one.verdict,
-        error=None if one.error is None else ErrorShown(one.line, one.error),
+        error=None if one.error is None else ErrorShown(one.line, one.error, one.cause),
         source=None if one.file is None else one.file.content.source,
         plan=None if one.plan is None else head_of(one.plan),
         sizes=None if started is None else started.sizes,

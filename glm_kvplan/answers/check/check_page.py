@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.answers.check.check_answer import CheckAnswer, FileChecked
-from glm_kvplan.answers.check.finding_words import advice, amount, binding, comes_out, summary
+from glm_kvplan.answers.check.finding_words import advice, amount, binding, caused, comes_out, summary
 from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.show.page import Block, Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import say
@@ -60,5 +60,5 @@ def _details(finding: Finding) -> Iterator[Line]:
         yield Line(say("tolerated, {name}: {why}", name=finding.name, why=note or finding.why), tone)
     else:
         yield Line(say("{name}: {why}", name=finding.name, why=binding(finding)))
-        for text in advice(finding):
+        for text in (*advice(finding), *caused(finding)):
             yield Line(say("  {text}", text=text))

@@ -1,16 +1,18 @@
 """Checks deployment files: one or many, a folder of them, or standard input."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from glm_kvplan.answers.check.causes import LaunchLines
 from glm_kvplan.answers.check.deployment_file import STDIN, DeploymentFile, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.findings import Finding, findings, held, refused, unused_notes
 from glm_kvplan.answers.check.positions import PlacedError
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.reading.secret_words import without_userinfo
+from glm_kvplan.show.judged import Place
 
 # What a folder is searched for, at any depth; folders whose names start with a dot are left out.
 IN_FOLDERS = (".kvplan.yaml", ".kvplan.yml", ".kvplan.toml")
@@ -28,6 +30,7 @@ class Checked:
     notes: tuple[str, ...] = ()
     error: str | None = None
     line: int = 1
+    cause: Place | None = None  # of the error, in the launch's own file
 
     @property
     def holds(self) -> bool:
@@ -95,21 +98,44 @@ def check_file(path: str, *, engine: str | None = None, gpu: str | None = None, 
         try:
             made = plan_of(file, engine=engine, gpu=gpu, root=root)
         except RefusedError as error:
-            return Checked(path=shown, file=file, found=(refused(file, error),))
+            return Checked(path=shown, file=file, found=_caused(file, (refused(file, error),), engine, root))
         plan = made.plan
         try:
             told = held(file, made)
         except RefusedError as error:
-            return Checked(path=shown, file=file, plan=plan, found=(refused(file, error),))
-        found = findings(file, made, told)
+            return Checked(path=shown, file=file, plan=plan, found=_caused(file, (refused(file, error),), engine, root))
+        found = _caused(file, findings(file, made, told), engine, root)
     except InputError as error:
         message, line = _without_path(error, name), getattr(error, "line", 1)
-        return Checked(path=shown, file=file, plan=plan, error=message, line=line)
+        cause = None if file is None else LaunchLines(file, engine, root).said(message)
+        return Checked(path=shown, file=file, plan=plan, error=message, line=line, cause=cause)
     remarks = made.command.warnings if made.command is not None else ()
     notes = [note for note in plan.notes if note not in remarks]
     notes += told.notes
     notes += [f"expect.tolerate.{name}: there is nothing to tolerate any more" for name in unused_notes(file, found)]
     return Checked(path=shown, file=file, plan=plan, answer=told.start, found=found, notes=tuple(notes))
+
+
+def _caused(
+    file: DeploymentFile, found: tuple[Finding, ...], engine: str | None, root: Path | None
+) -> tuple[Finding, ...]:
+    """The findings with the lines of the launch's own file that do it."""
+    if file.content.launch_file is None or all(finding.status == "holds" for finding in found):
+        return found
+    lines = LaunchLines(file, engine, root)
+    return tuple(
+        finding
+        if finding.status == "holds"
+        else replace(
+            finding,
+            cause=(lines.said(finding.why) if finding.name == "launch" else None)
+            or lines.of(
+                (finding.limit, finding.why),
+                () if finding.name == "boots" else (name for change in finding.changes for name in change.flags),
+            ),
+        )
+        for finding in found
+    )
 
 
 def _without_path(error: InputError, path: str) -> str:

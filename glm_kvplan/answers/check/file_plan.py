@@ -8,10 +8,13 @@ from glm_kvplan.answers.check.named_files import HOW, launches_of_file, launches
 from glm_kvplan.engines.planner import card_of, plan, read_launch
 from glm_kvplan.engines.protocol import Command, Release, find_release
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.forms import LARGEST_TEXT
 from glm_kvplan.launch.launch import Container
+from glm_kvplan.launch.launch_file import ADVICE
 from glm_kvplan.launch.model_name import refuse_other_model
 from glm_kvplan.model.loader import Model
 from glm_kvplan.model.served import stand_in
+from glm_kvplan.reading.guarded_file import read_text
 from glm_kvplan.reading.yaml_text import KeyPath
 
 
@@ -123,6 +126,20 @@ def _launch(file: DeploymentFile, release: Release, root: Path) -> tuple[Command
         named = str(error).startswith("launch_file ")
         raise file.error(f"{'' if named else f'{name}: '}{error}", "launch_file") from None
     return one.command, one.container
+
+
+def launch_text(file: DeploymentFile, root: Path | None) -> str:
+    """The text of the launch's own file. Raises InputError."""
+    name = str(file.content.launch_file)
+    shown = f"launch_file {name}"
+    path = named_file(file.folder, root or file.folder, name, shown)
+    return read_text(path, shown, most=LARGEST_TEXT, advice=ADVICE)
+
+
+def command_of(file: DeploymentFile, engine: str | None, root: Path | None) -> Command | None:
+    """The launch command of a file, under another release where one is given. Raises PlacedError."""
+    root = root or file.folder
+    return _launch(file, _release(file, engine, root), root)[0]
 
 
 def _culprit(file: DeploymentFile, message: str) -> KeyPath:

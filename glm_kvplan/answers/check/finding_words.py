@@ -3,7 +3,7 @@
 from glm_kvplan.answers.check.check_answer import CheckAnswer, FileChecked
 from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.engines.expectations import KINDS
-from glm_kvplan.show.format import count
+from glm_kvplan.show.format import count, three_digits
 from glm_kvplan.show.judged import Judged, JudgedFile, JudgedFiles
 from glm_kvplan.show.said import Said, say
 
@@ -17,17 +17,20 @@ _UNITS = {
 }
 
 
-def amount(name: str, value: int | float | str | None) -> str:
-    """A wanted or found value with its unit: `307,200 tokens`, `fits`."""
+def amount(name: str, value: int | float | str | None, estimated: bool = False) -> str:
+    """A wanted or found value with its unit: `307,200 tokens`, `fits`; of an estimate `~307,000 tokens`."""
     if value is None or isinstance(value, str):
         return value or ""
-    number = f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    if estimated:
+        number = f"~{three_digits(value) if isinstance(value, int) else f'{value:.1f}'}"
+    else:
+        number = f"{value:,}" if isinstance(value, int) else f"{value:g}"
     return f"{number} {_UNITS[name]}" if name in _UNITS else number
 
 
 def comes_out(finding: Finding) -> str:
     """What was found, with its unit; of an upper bound `at most 307,200 tokens`."""
-    found = amount(finding.name, finding.found)
+    found = amount(finding.name, finding.found, finding.estimated)
     return f"at most {found}" if finding.at_most else found
 
 
@@ -74,6 +77,12 @@ def advice(finding: Finding) -> list[Said]:
     ]
 
 
+def caused(finding: Finding) -> tuple[Said, ...]:
+    """`in serve.sh, line 12`: the line of the launch's own file, where one does it."""
+    cause = finding.cause
+    return () if cause is None else (say("in {path}, line {line}", path=cause.path, line=cause.line),)
+
+
 def sentence(finding: Finding) -> str:
     """Everything in one line, for annotations."""
     parts = [outcome(finding)]
@@ -108,8 +117,8 @@ def judged(answer: CheckAnswer) -> JudgedFiles:
 
 def _judged(file: FileChecked) -> list[Judged]:
     if file.error is not None:
-        line, message = file.error
-        return [Judged(_UNUSABLE, _UNUSABLE, line, False, "unusable deployment file", message, (), message, "")]
+        line, message, cause = file.error
+        return [Judged(_UNUSABLE, _UNUSABLE, line, False, "unusable deployment file", message, (), message, "", cause)]
     return [
         Judged(
             finding.name,
@@ -118,9 +127,10 @@ def _judged(file: FileChecked) -> list[Judged]:
             finding.wanted is not None,
             title(finding),
             outcome(finding),
-            (str(binding(finding)), *map(str, advice(finding))),
+            (str(binding(finding)), *map(str, (*advice(finding), *caused(finding)))),
             sentence(finding),
             finding.note,
+            finding.cause,
         )
         for finding in file.findings
     ]

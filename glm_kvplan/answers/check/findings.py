@@ -9,6 +9,7 @@ from glm_kvplan.answers.check.file_plan import FilePlan
 from glm_kvplan.engines.expectations import Change, Held, Judgement
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.reading.yaml_text import KeyPath
+from glm_kvplan.show.judged import Place
 from glm_kvplan.units import GIB
 
 Status = Literal["holds", "fails", "warns", "tolerated"]
@@ -19,7 +20,8 @@ class Finding:
     """One thing found. `name` is a name of engines/expectations.KINDS; `line` is where the file speaks of it.
 
     Warnings have a `why` alone. `note` is the file's reason to tolerate what would fail or warn otherwise. `at_most`:
-    `found` is an upper bound.
+    `found` is an upper bound; `estimated`: at the ends of the memory's estimate it would be another. `cause` is the
+    line of the launch's own file that does it, where there is one.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Finding:
     changes: tuple[Change, ...] = ()
     note: str = ""
     at_most: bool = False
+    estimated: bool = False
+    cause: Place | None = None
 
 
 def held(file: DeploymentFile, made: FilePlan) -> Held:
@@ -81,6 +85,7 @@ def _finding(file: DeploymentFile, judgement: Judgement) -> Finding:
         changes=judgement.changes,
         note=note if status == "tolerated" else "",
         at_most=judgement.at_most,
+        estimated=judgement.estimated,
     )
 
 

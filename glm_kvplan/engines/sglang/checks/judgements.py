@@ -23,8 +23,9 @@ def judge(expect: Expectations, plan: Plan, answer: Boot) -> dict[str, Judgement
         for name, figure in figures(expect, deployment, sizes).items():
             wanted = getattr(expect, name)
             limit, why = _limit(name, expect, deployment, sizes, answer.limits)
-            at_most = answer.budget.upper_bound
-            found.append(Judgement(name, figure >= wanted, wanted, figure, limit, why, at_most=at_most))
+            at_most, unsure = answer.budget.upper_bound, _moves(name, figure, expect, deployment, answer)
+            judgement = Judgement(name, figure >= wanted, wanted, figure, limit, why, at_most=at_most, estimated=unsure)
+            found.append(judgement)
         if expect.headroom is not None:
             found.append(_headroom(expect.headroom, deployment, answer))
     return {judgement.name: judgement for judgement in found}
@@ -43,6 +44,12 @@ def figures(expect: Expectations, deployment: Deployment, sizes: PoolSizes) -> d
     if expect.max_running_requests is not None:
         found["max_running_requests"] = sizes.running_requests * workers
     return found
+
+
+def _moves(name: str, figure: int, expect: Expectations, deployment: Deployment, answer: Boot) -> bool:
+    """Whether something else comes out at an end of the memory's estimate."""
+    ends = (None if sizes is None else figures(expect, deployment, sizes)[name] for sizes in answer.span)
+    return any(end != figure for end in ends)
 
 
 def short(expect: Expectations, deployment: Deployment, sizes: PoolSizes | None) -> list[str]:
@@ -106,5 +113,12 @@ def _headroom(wanted: float | str, deployment: Deployment, answer: Boot) -> Judg
         f"budget; the pools take {answer.map.uncharged / GIB:.2f} GiB that it does not charge"
     )
     return Judgement(
-        "headroom", unallocated >= wanted, wanted, round(unallocated, 2), "mem_fraction_static", why, at_most=at_most
+        "headroom",
+        unallocated >= wanted,
+        wanted,
+        round(unallocated, 2),
+        "mem_fraction_static",
+        why,
+        at_most=at_most,
+        estimated=answer.certainty == "estimated",
     )

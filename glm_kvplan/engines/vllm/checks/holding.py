@@ -80,9 +80,9 @@ def _boots(begun: Begun, given: MemoryGiven, expect: Expectations) -> Judgement:
 def _size(begun: Begun, given: MemoryGiven, expect: Expectations, name: str) -> Judgement:
     wanted, found = getattr(expect, name), figure(begun.start, expect, name)
     limit, why = _limit(begun.start, expect, name)
-    if found >= wanted:
-        return Judgement(name, True, wanted, found, limit, why)
-    return Judgement(name, False, wanted, found, limit, why, _changes(begun, given, expect, name))
+    changes = () if found >= wanted else _changes(begun, given, expect, name)
+    unsure = any(figure(end, expect, name) != found for end in (begun.low, begun.high))
+    return Judgement(name, found >= wanted, wanted, found, limit, why, changes, estimated=unsure)
 
 
 def _limit(start: Start, expect: Expectations, name: str) -> tuple[str, str]:
@@ -129,7 +129,9 @@ def _changes(begun: Begun, given: MemoryGiven, expect: Expectations, name: str |
     requests = -(-wanted // begun.plan.deployment.data_parallel_size)
     for turn in turns(begun, given, does, requests):
         broken = tuple(each for each in _short(turn.begun.start, expect) if name is None or each in kept)
-        text = turn.text + (" (its memory estimated)" if turn.estimated else "")
+        gpus = turn.begun.plan.gpus
+        text = turn.text + ("" if gpus == begun.plan.gpus else f" on {gpus} GPUs, not {begun.plan.gpus}")
+        text += " (its memory estimated)" if turn.estimated else ""
         found.append(Change(turn.flags, text, 0.0, broken, turn.estimated))
     return tuple(sorted(found, key=lambda change: len(change.then_short))[:MOST_CHANGES])
 
