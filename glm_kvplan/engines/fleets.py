@@ -180,9 +180,9 @@ def seek(
     warnings: dict[Text, None] = {}
     for number in sorted(set(gpus)):
         found = sorted(_fleets(plan, demand, number, ways, hosts, engine), key=lambda one: one.order)
-        made = [_shown(one, demand, number, hosts, engine) for one in found if one.advised.holds][:2]
+        made = [_shown(one, demand, number, hosts, engine, given.checkpoint) for one in found if one.advised.holds][:2]
         if found:
-            layouts.append(made[0] if made else _shown(found[0], demand, number, hosts, engine))
+            layouts.append(made[0] if made else _shown(found[0], demand, number, hosts, engine, given.checkpoint))
             warnings |= dict.fromkeys(found[0].advised.warnings)
         shown += made
     best = shown[0] if shown else None
@@ -234,7 +234,9 @@ def _beside(servers: int, gpus: int, per_host: int) -> int:
     return min(servers, max(1, per_host // gpus))
 
 
-def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layouts) -> FleetShown:
+def _shown(
+    fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layouts, checkpoint: str | None
+) -> FleetShown:
     advised, servers = fleet.advised, fleet.servers
     flags = {name: value for name, value in {**fleet.layout, **advised.flags}.items() if value is not None}
     served = min(demand.concurrency, servers * advised.served)
@@ -256,7 +258,7 @@ def _shown(fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layo
         memory=advised.memory,
         host=None if advised.host is None else advised.host.times(_beside(servers, advised.plan.gpus, per_host)),
         command=engine.command(advised.plan),
-        plan_file=_plan_file(advised, demand._replace(concurrency=-(-demand.concurrency // servers))),
+        plan_file=_plan_file(advised, checkpoint, demand._replace(concurrency=-(-demand.concurrency // servers))),
     )
 
 
@@ -265,11 +267,14 @@ def model_word(plan: Given) -> str:
     return shlex.quote(model_named(plan))
 
 
-def _plan_file(advised: Advised, share: Demand) -> dict[str, object]:
+def _plan_file(advised: Advised, checkpoint: str | None, share: Demand) -> dict[str, object]:
     """The deployment file of one server for its share of the load, with the host that was planned for."""
     found = plan_document(advised.plan, share)
+    memory: dict[str, object] = {} if checkpoint is None else {"checkpoint": checkpoint}
     if advised.host is not None and advised.host.available_bytes is not None:
         given = {"host_gib": advised.host.given.host_bytes, "pod_gib": advised.host.given.pod_bytes}
-        found["memory"] = {name: nbytes / GIB for name, nbytes in given.items() if nbytes is not None}
+        memory |= {name: nbytes / GIB for name, nbytes in given.items() if nbytes is not None}
         found["expect"] = {**expected_of(share), "host_memory": "fits"}
+    if memory:
+        found["memory"] = memory
     return found

@@ -31,6 +31,7 @@ _METHODS = {
     "auto-round-int8": "int8",
     "unquant": "bf16",
 }
+UNREAD = "unread"
 # Checkpoints whose name says less than is known of them: what they are by their own config or by what they weigh.
 _PUBLISHED = {
     "nvidia/glm-5.3-flash-nvfp4": "nvfp4",
@@ -198,10 +199,21 @@ def quantization_method(config: Mapping[str, Any] | None) -> str | None:
     return method.lower() if isinstance(method, str) else None
 
 
-def packed_fp4(config: Mapping[str, Any] | None) -> bool:
-    """Whether config.json names one of ModelOpt's FP4 algorithms."""
-    declared = _quantization_config(config) if config is not None else None
-    return declared is not None and "FP4" in str(declared.get("quant_algo") or "")
+def kernel_method(config: Mapping[str, Any] | None) -> str | None:
+    """The same as kernels are chosen by: ModelOpt's checkpoints by their algorithm; UNREAD where there is no config."""
+    if config is None:
+        return UNREAD
+    named, declared = quantization_method(config), _quantization_config(config)
+    if declared is None or named not in (None, "modelopt"):
+        return named
+    algorithm, listed = str(declared.get("quant_algo") or "").upper(), declared.get("quantized_layers")
+    if algorithm == "MIXED_PRECISION":
+        layers = listed.values() if isinstance(listed, Mapping) else ()
+        packed = any(isinstance(each, Mapping) and "NVFP4" in str(each.get("quant_algo")).upper() for each in layers)
+        return "modelopt_mixed" if packed else "w4afp8"
+    if "FP4" in algorithm:
+        return "modelopt_fp4"
+    return {"FP8": "modelopt_fp8", "MXFP8": "mxfp8"}.get(algorithm, named)
 
 
 def _quantization_config(config: Mapping[str, Any]) -> Mapping[str, Any] | None:

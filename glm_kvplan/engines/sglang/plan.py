@@ -9,7 +9,7 @@ from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
-from glm_kvplan.engines.weight_format import WeightFormat, packed_fp4, quantization_method, weight_format
+from glm_kvplan.engines.weight_format import WeightFormat, kernel_method, quantization_method, weight_format
 from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
 from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN, Model
 
@@ -113,7 +113,7 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         gpu=given.gpu,
         environment=given.environment,
         quantization=_method(given.model, given.served),
-        packed_fp4=_packed_fp4(given.model, given.served),
+        kernels=_kernels(given.model, given.served),
         draft=_draft(flags),
     )
     return Plan(
@@ -143,13 +143,17 @@ def _method(model: Model, served: str | None) -> str | None:
     """The method that config.json names. The published id is the bundled copy itself; that its weights were packed
     anew, as a flag may say, is another matter.
     """
-    published = served is not None and served.lower() == BUNDLED_ID.lower()
-    return quantization_method(model.config if published else _config(model, served))
+    return quantization_method(_own_config(model, served))
 
 
 @lru_cache(maxsize=64)
-def _packed_fp4(model: Model, served: str | None) -> bool:
-    return packed_fp4(_config(model, served))
+def _kernels(model: Model, served: str | None) -> str | None:
+    return kernel_method(_own_config(model, served))
+
+
+def _own_config(model: Model, served: str | None) -> Mapping[str, Any] | None:
+    published = served is not None and served.lower() == BUNDLED_ID.lower()
+    return model.config if published else _config(model, served)
 
 
 @lru_cache(maxsize=64)

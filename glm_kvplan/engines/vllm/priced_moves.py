@@ -7,6 +7,7 @@ from glm_kvplan.engines.vllm.moves import Move, moves
 from glm_kvplan.engines.vllm.request_cost import fixed_cost
 from glm_kvplan.engines.vllm.served_requests import served
 from glm_kvplan.engines.vllm.starting import Begun, begin
+from glm_kvplan.engines.vllm.turns import typed
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 
@@ -27,11 +28,15 @@ class PricedMove(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """One change under which a refused start succeeds, or two where one is not enough: proved by starting it."""
+    """One change under which a refused start succeeds, or two where one is not enough: proved by starting it.
+
+    `text` is all of it as one would type it.
+    """
 
     name: str
     after: str
-    beside: tuple[str, str] | None = None  # the second
+    beside: tuple[str, str] | None  # the second
+    text: str
 
 
 def priced_moves(begun: Begun, given: MemoryGiven, contexts: Contexts) -> tuple[PricedMove, ...]:
@@ -63,14 +68,15 @@ def remedies(begun: Begun, given: MemoryGiven) -> tuple[Remedy, ...]:
         if isinstance(then, str):
             continue
         if then.start.failure is None:
-            single.append(Remedy(move.name, move.after))
+            single.append(Remedy(move.name, move.after, None, typed(move.flags)))
             continue
         for second in moves(then.plan, then.start):
             both = frozenset((move.name, second.name))
             if second.name in LIMITS and len(both) == 2 and both not in double:
-                last = _turned(begun, given, second._replace(flags={**move.flags, **second.flags}))
+                flags = {**move.flags, **second.flags}
+                last = _turned(begun, given, second._replace(flags=flags))
                 if isinstance(last, Begun) and last.start.failure is None:
-                    double[both] = Remedy(move.name, move.after, (second.name, second.after))
+                    double[both] = Remedy(move.name, move.after, (second.name, second.after), typed(flags))
     return tuple(single or double.values())
 
 

@@ -30,8 +30,13 @@ class Turn(NamedTuple):
     @property
     def text(self) -> str:
         """As one would type it."""
-        words = [_words(name, value) for name, value in self.flags.items()]
-        return " ".join(word for word in words if word)
+        return typed(self.flags)
+
+
+def typed(flags: Mapping[str, object]) -> str:
+    """Flags to change as one would type them."""
+    words = [_words(name, value) for name, value in flags.items()]
+    return " ".join(word for word in words if word)
 
 
 def _words(name: str, value: object) -> str:

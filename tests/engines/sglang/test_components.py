@@ -65,9 +65,9 @@ def test_everything_a_component_makes_bears_its_name() -> None:
             if ledger is not None:
                 said = component.name, component.title, component.unit, component.charge is not None
                 assert (*ledger.account[:3], ledger.account.charged) == said
-            if component.unit == "request row":
-                row = 0 if component.row_bytes is None else component.row_bytes(rank)
-                assert row == (0 if ledger is None else ledger.bytes_per_unit)
+            if component.unit in ("state slot", "request row"):
+                price = 0 if component.price is None else component.price(rank)
+                assert price == (0 if ledger is None else ledger.bytes_per_unit)
         names = [spec.name for spec in tensor_specs(rank, SIZES)]
         assert len(set(names)) == len(names)
 

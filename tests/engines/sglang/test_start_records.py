@@ -83,3 +83,15 @@ def test_the_published_checkpoint_is_known_by_its_name() -> None:
         given({}, launch=command, gpu="b200").plan()
     other = read_launch_command("sglang serve /models/mine --quantization awq", "0.5.23")
     assert given({}, launch=other, gpu="b200").plan().deployment.quantization == "awq"
+
+
+def test_an_unread_checkpoint_is_not_refused_for_its_format() -> None:
+    """Nobody knows what a name stands for: kernels for NVFP4 experts are refused where the config says otherwise."""
+    words = "--tp 4 --ep 4 --moe-a2a-backend deepep --moe-runner-backend flashinfer_cutedsl --deepep-mode low_latency"
+    unread, published = (
+        given({}, launch=read_launch_command(f"sglang serve {model} {words}", "0.5.23"), gpu="b200")
+        for model in ("/models/mine", "zai-org/GLM-5.3-Flash")
+    )
+    assert unread.plan().deployment.moe_runner_backend == "flashinfer_cutedsl"
+    with pytest.raises(KvplanError, match="runs NVFP4 experts only"):
+        published.plan()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glm_kvplan.engines.weight_format import packed_fp4, quantization_method, weight_format
+from glm_kvplan.engines.weight_format import UNREAD, kernel_method, quantization_method, weight_format
 from glm_kvplan.model.quantized_modules import names, packed_roles
 
 # nvidia/GLM-5.3-Flash-NVFP4 leaves attention, shared experts, routers, embeddings, head and vision tower in BF16; its
@@ -174,15 +174,33 @@ def test_places_of_the_config_and_how_sure_it_is() -> None:
         for config in ({key: fp8}, {"text_config": {key: fp8}}):
             assert weight_format({"quantization": "awq"}, config).format == "fp8"
             assert quantization_method(config) == "fp8"
-            assert not packed_fp4(config)
+            assert kernel_method(config) == "fp8"
     assert weight_format({}, {"text_config": "x"}) == ("bf16", "config.json has no quantization_config", False)
     assert weight_format({}) == ("fp8", "assumed: the published checkpoint's format", True)
     assert weight_format({"quantization": "quark"}, {}) == ("quark", "--quantization quark", False)
     assert weight_format({}, declared()).reason == "quantization_config: ?"
     assert quantization_method(None) is quantization_method({}) is quantization_method(declared(quant_method=4)) is None
-    for algorithm, packed in (("NVFP4", True), ("W4A16_NVFP4", True), ("FP8", False), (None, False)):
-        assert packed_fp4(declared(quant_method="modelopt", quant_algo=algorithm)) is packed
-    assert not packed_fp4(None)
+    assert kernel_method(None) == UNREAD and kernel_method({}) is None
+
+
+# configs/model_config.py:1838-1897 at 0.5.23
+@pytest.mark.parametrize(
+    ("algorithm", "layers", "kernels"),
+    [
+        ("NVFP4", None, "modelopt_fp4"),
+        ("W4A16_NVFP4", None, "modelopt_fp4"),
+        ("FP8", None, "modelopt_fp8"),
+        ("MXFP8", None, "mxfp8"),
+        (None, None, "modelopt"),
+        ("MIXED_PRECISION", {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_NVFP4"}}, "modelopt_mixed"),
+        ("MIXED_PRECISION", {"a": {"quant_algo": "FP8"}, "b": 4}, "w4afp8"),
+        ("MIXED_PRECISION", None, "w4afp8"),
+    ],
+)
+def test_kernels_are_chosen_by_modelopts_algorithm(algorithm: str | None, layers: Any, kernels: str) -> None:
+    config = declared(quant_method="modelopt", quant_algo=algorithm, quantized_layers=layers)
+    assert kernel_method(config) == kernels
+    assert kernel_method(declared(quant_method="quark", quant_algo=algorithm)) == "quark"
 
 
 @pytest.mark.parametrize(

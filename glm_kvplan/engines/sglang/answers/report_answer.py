@@ -42,7 +42,7 @@ class ReportAnswer(NamedTuple):
     start: SolveAnswer
     served: Served  # of the demand, by the pools as launched
     mean_served: int  # requests, if all lengths came by their shares
-    span: tuple[int, int]  # requests of the demand at the ends of the memory's error
+    span: tuple[int, int]  # requests of the demand within the memory's error
     advised: AdviseAnswer
     ledgers: tuple[Ledger, ...]  # of the pipeline stage with the least memory left
     steps: tuple[Step, ...]
@@ -82,13 +82,14 @@ def answer_report(
     mean = demand._replace(contexts=demand.contexts.as_mean)
     ends = found.span if starts else (None, None)
     low, high = (0 if end is None else served(demand, plan.deployment, end).requests for end in ends)
+    now = fits(plan, found, demand) if starts else Served(0, 0, "memory")
     return ReportAnswer(
         head=head_of(plan),
         demand=show_demand(demand),
         start=start,
-        served=fits(plan, found, demand) if starts else Served(0, 0, "memory"),
+        served=now,
         mean_served=fits(plan, found, mean).requests if starts else 0,
-        span=(low, high),
+        span=(min(low, now.requests), max(high, now.requests)),
         advised=advised,
         ledgers=rank_ledgers(rank_of(plan, found.stage), start.sizes) if starts else (),
         steps=sizing_steps(found.solution),

@@ -3,7 +3,7 @@
 from glm_kvplan.engines.flag_words import flag_lines
 from glm_kvplan.engines.report_parts import gpus_said
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
-from glm_kvplan.engines.sglang.answers.solve_page import SIZES, moves
+from glm_kvplan.engines.sglang.answers.solve_page import SIZES, end_said, moves
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.memory.budget import show_gib
@@ -48,7 +48,7 @@ def sizes_section(answer: ReportAnswer) -> Section:
 
 
 def _span(answer: ReportAnswer, place: int) -> Text:
-    low, high = (say("refused") if end is None else three_digits(end[place]) for end in answer.start.span)
+    low, high = map(end_said, answer.start.within(place))
     return "" if low == high else say("{low} … {high}", low=low, high=high)
 
 

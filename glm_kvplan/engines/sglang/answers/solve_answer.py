@@ -117,6 +117,15 @@ class SolveAnswer(NamedTuple):
         allocated = self.headroom is None or self.headroom.free_bytes >= 0
         return self.failure is None and allocated and (self.host is None or self.host.holds)
 
+    def within(self, place: int) -> tuple[int | None, int]:
+        """The least and the most of one of `sizes` within the memory's error; None: it is refused at an end.
+
+        State slots are whole, so the middle may have fewer tokens than either end.
+        """
+        ends = [None if end is None else end[place] for end in self.span]
+        found = [self.sizes[place], *(end for end in ends if end is not None)]
+        return None if None in ends else min(found), max(found)
+
 
 def answer_solve(
     plan: Plan,

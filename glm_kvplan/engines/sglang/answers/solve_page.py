@@ -105,15 +105,20 @@ def _sizes(answer: SolveAnswer) -> Iterator[Table | Line]:
 
 def moves(answer: SolveAnswer, place: int) -> bool:
     """Whether the memory's error moves this one of the sizes."""
-    return any(end is None or end[place] != answer.sizes[place] for end in answer.span)
+    return len(set(answer.within(place))) > 1
 
 
 def span_said(answer: SolveAnswer, place: int) -> Said | str:
-    """A size at the ends of the memory's error; nothing where they are one. An upper bound says why instead."""
+    """A size within the memory's error; nothing where it is one. An upper bound says why instead."""
     if answer.memory.upper_bound:
         return say("the {uncounted} is not counted", uncounted=say(answer.memory.uncounted))
-    least, most = (say("refused") if end is None else three_digits(end[place]) for end in answer.span)
+    least, most = map(end_said, answer.within(place))
     return "" if least == most else say("{least} to {most} within the estimate", least=least, most=most)
+
+
+def end_said(size: int | None) -> Said | str:
+    """A size at an end of the memory's error; None: refused there."""
+    return say("refused") if size is None else three_digits(size)
 
 
 def _limits(answer: SolveAnswer) -> Iterator[Line]:

@@ -7,6 +7,7 @@ from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.sglang.checks.judgements import longest_context, resident
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
+from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
 from glm_kvplan.memory.given import MemoryGiven
@@ -24,7 +25,7 @@ def started(plan: Plan, given: MemoryGiven, context: int, prompt: int | None = N
     return Started(
         context,
         None if answer.failure is None else str(answer.failure),
-        (*_shared(plan, answer, context), *_own(plan, answer)),
+        (*_shared(plan, given, answer, context), *_own(plan, answer)),
         {segment.name: segment.nbytes for segment in answer.map.segments} if starts and answer.map else {},
         tuple(_bounds(answer)),
         cost.ledgers,
@@ -36,7 +37,7 @@ def _sizes(answer: Boot) -> PoolSizes:
     return answer.solution.sizes if answer.failure is None else PoolSizes(0, 0, 0)
 
 
-def _shared(plan: Plan, answer: Boot, context: int) -> Iterator[Measure]:
+def _shared(plan: Plan, given: MemoryGiven, answer: Boot, context: int) -> Iterator[Measure]:
     deployment, sizes = plan.deployment, _sizes(answer)
     serves = answer.failure is None and context <= deployment.context_length
     rank = estimate(plan, Workload(context, 1))
@@ -47,8 +48,8 @@ def _shared(plan: Plan, answer: Boot, context: int) -> Iterator[Measure]:
     yield Measure("requests_at_context", requests, "request", "deployment")
     longest = longest_context(deployment, sizes) if answer.failure is None else 0
     yield Measure("longest_context", longest, "token", "deployment")
-    pools = 0 if answer.map is None else answer.map.pools * plan.gpus
-    yield Measure("cache_bytes", pools, "byte", "deployment")
+    cached = Server(plan, given).cache_bytes if answer.failure is None else 0
+    yield Measure("cache_bytes", cached, "byte", "deployment")
     yield Measure("token_bytes", cost.unit_bytes["token"], "byte", "GPU")
     yield Measure("request_bytes", sum(cost.request_bytes(tokens).values()), "byte", "GPU")
     yield Measure("fixed_bytes", sum(cost.request_bytes(0).values()), "byte", "GPU")

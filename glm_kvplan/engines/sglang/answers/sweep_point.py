@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from glm_kvplan.engines.sglang.checks.judgements import longest_context
-from glm_kvplan.engines.sglang.components import row_bytes
+from glm_kvplan.engines.sglang.components import row_bytes, slot_bytes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.headroom import judge
@@ -44,6 +44,7 @@ class Point(NamedTuple):
     longest: int
     cache_bytes: int
     row_bytes: int
+    slot_bytes: int
     requests_bound_by: str
     own: tuple[Any, ...]  # from COMMON on
 
@@ -55,7 +56,7 @@ class Point(NamedTuple):
         server, gpus = self.server, self.gpus
         requests, limit = self._served(demand)
         costs, page = server.solution.costs, server.deployment.page_size
-        fixed = slots_of_request(demand, server.deployment) * (costs.slot_bytes + costs.ring_bytes) + self.row_bytes
+        fixed = slots_of_request(demand, server.deployment) * self.slot_bytes + self.row_bytes
         context = demand.contexts.longest
         return (
             gpus,
@@ -109,8 +110,9 @@ def size_point(plan: Plan, given: MemoryGiven, prompt_tokens: int | None) -> Poi
         server,
         plan.gpus,
         longest_context(deployment, server.sizes),
-        sum(server.taken) * deployment.tp_size * deployment.replicas,
+        server.cache_bytes,
         row,
+        slot_bytes(server.ranks[server.stage]),
         requests_bound_by,
         own,
     )

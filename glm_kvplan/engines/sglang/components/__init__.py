@@ -43,7 +43,10 @@ COMPONENTS: tuple[Component, ...] = (
 )
 
 
-_OF_REQUESTS = tuple(component.row_bytes for component in COMPONENTS if component.row_bytes is not None)
+_PRICES = {
+    unit: tuple(component.price for component in COMPONENTS if component.unit == unit and component.price is not None)
+    for unit in ("state slot", "request row")
+}
 
 
 def allocated_bytes(rank: Rank, sizes: PoolSizes) -> int:
@@ -63,7 +66,12 @@ def tensor_specs(rank: Rank, sizes: PoolSizes) -> tuple[TensorSpec, ...]:
 
 def row_bytes(rank: Rank) -> int:
     """The whole price of one running request beside its state slots and tokens: over all ledgers paid by the row."""
-    return sum([price(rank) for price in _OF_REQUESTS])
+    return sum([price(rank) for price in _PRICES["request row"]])
+
+
+def slot_bytes(rank: Rank) -> int:
+    """The whole price of one state slot, charged or not: over all ledgers paid by the slot."""
+    return sum([price(rank) for price in _PRICES["state slot"]])
 
 
 def rank_ledgers(rank: Rank, sizes: PoolSizes) -> tuple[Ledger, ...]:

@@ -98,8 +98,8 @@ class Component:
     tensors: Callable[[Rank, PoolSizes], Iterable[TensorSpec]]
     # What a unit takes on this rank and how many units there are; None where the deployment has none of it.
     ledger: Callable[[Rank, PoolSizes], Ledger | None] = _no_ledger
-    # The whole price of one running request on this rank, charged or not; None where the unit is another. The ledger's.
-    row_bytes: Callable[[Rank], int] | None = None
+    # The ledger's price of one slot or one running request, charged or not; None where the unit is another.
+    price: Callable[[Rank], int] | None = None
     # Bytes the engine's sizer charges for a unit on this rank; None: its budget never pays.
     charge: Callable[[Rank], int] | None = None
     # Allocated less charged, cause by cause.

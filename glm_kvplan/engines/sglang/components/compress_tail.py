@@ -114,7 +114,7 @@ COMPONENT = Component(
     segment=SegmentKind("compress tails", "index keys not yet pooled, a row for every request", "request row", "index"),
     tensors=tensors,
     ledger=ledger,
-    row_bytes=_row,
+    price=_row,
     difference=difference,
     locations=locations,
 )

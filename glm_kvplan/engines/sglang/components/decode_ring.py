@@ -27,6 +27,10 @@ def layer_bytes(rank: Rank) -> int:
     return geometry.linear_num_heads // deployment.linear_attn_tp_size * deployment.linear_replayssm_cache_len * head
 
 
+def _price(rank: Rank) -> int:
+    return _slot_bytes(rank) if pool_units.decode_ring(rank.deployment) else 0
+
+
 def _slot_bytes(rank: Rank) -> int:
     return pool_units.state_layers(rank) * layer_bytes(rank) + CURSOR_BYTES
 
@@ -96,6 +100,7 @@ COMPONENT = Component(
     segment=SegmentKind(
         "decode rings", "the inputs from which decoding replays, never charged", "state slot", "states"
     ),
+    price=_price,
     tensors=tensors,
     ledger=ledger,
     difference=difference,

@@ -70,6 +70,10 @@ def _most_layers(geometry: Geometry, stages: tuple[range, ...]) -> int:
     return max(geometry.linear_attention_in(stage) for stage in stages)
 
 
+def _price(rank: Rank) -> int:
+    return rank.linear_layers * layer_bytes(rank)
+
+
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
     geometry, deployment, _, stage = rank
     layers = geometry.linear_attention_in(stage)
@@ -82,7 +86,7 @@ def ledger(rank: Rank, sizes: PoolSizes) -> Ledger:
         ("ssm_bytes", DTYPE_BYTES[deployment.mamba_ssm_dtype]),
     )
     slots = pool_units.effective_state_slots(deployment, sizes)
-    return Ledger(_ACCOUNT, layers * layer_bytes(rank), slots, terms)
+    return Ledger(_ACCOUNT, _price(rank), slots, terms)
 
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
@@ -141,7 +145,7 @@ def locations(rank: Rank) -> Iterator[Location]:
         off or "one slot a checkpoint; a hit loads exactly one",
         "mem_cache/pool_host/mamba.py:75-174 at 0.5.23",
         "state slot",
-        rank.linear_layers * layer_bytes(rank),
+        _price(rank),
         NAME,
     )
 
@@ -159,6 +163,7 @@ COMPONENT = Component(
         "states",
     ),
     charge=charge,
+    price=_price,
     tensors=tensors,
     ledger=ledger,
     difference=difference,

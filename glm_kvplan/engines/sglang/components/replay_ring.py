@@ -35,6 +35,10 @@ def charge(rank: Rank) -> int:
     return kda_state.share_of_largest(rank, layer_bytes(rank)) if pool_units.replay_ring(rank) else 0
 
 
+def _price(rank: Rank) -> int:
+    return rank.linear_layers * layer_bytes(rank) if pool_units.replay_ring(rank) else 0
+
+
 def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
     if not pool_units.replay_ring(rank):
         return None
@@ -48,7 +52,7 @@ def ledger(rank: Rank, sizes: PoolSizes) -> Ledger | None:
         ("conv_bytes", DTYPE_BYTES[deployment.mamba_conv_dtype]),
     )
     slots = pool_units.effective_state_slots(deployment, sizes)
-    return Ledger(_ACCOUNT, layers * layer_bytes(rank), slots, terms)
+    return Ledger(_ACCOUNT, _price(rank), slots, terms)
 
 
 def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
@@ -92,7 +96,7 @@ def locations(rank: Rank) -> Iterator[Location]:
             "the last steps of a running request, in its slot; a host copy of a slot holds the state alone",
             _SOURCE,
             "state slot",
-            rank.linear_layers * layer_bytes(rank),
+            _price(rank),
             NAME,
         )
 
@@ -105,6 +109,7 @@ COMPONENT = Component(
     unit="state slot",
     segment=SegmentKind("replay rings", "the inputs from which a state is replayed", "state slot", "states"),
     charge=charge,
+    price=_price,
     tensors=tensors,
     ledger=ledger,
     difference=difference,

@@ -65,7 +65,7 @@ COMPONENT = Component(
     segment=REQUESTS,
     tensors=tensors,
     ledger=ledger,
-    row_bytes=row_bytes,
+    price=row_bytes,
     difference=difference,
     locations=locations,
 )

@@ -28,7 +28,7 @@ class Site(NamedTuple):
     environment: Mapping[str, str]
     quantization: str | None = None  # the method the checkpoint's config.json names; None where it is not known
     draft: DraftModel | str | None = None  # the draft model's config, or why there is none to read
-    packed_fp4: bool = False  # config.json names one of ModelOpt's FP4 algorithms
+    kernels: str | None = None  # the method as kernels are chosen by; UNREAD where config.json is not known
 
 
 @dataclass(init=False, eq=False, repr=False)

@@ -29,20 +29,20 @@ def resolve(
     environment: Mapping[str, str] = _NO_ENVIRONMENT,
     quantization: str | None = None,
     draft: DraftModel | str | None = None,
-    packed_fp4: bool = False,
+    kernels: str | None = None,
 ) -> Deployment:
     """The deployment that `flags` become on `gpu` under the release of `profile`.
 
     `flags` holds what the user gave, under the engine's field names and already typed (None is "not given");
     `environment` the SGLANG_* switches beside it, `quantization` the method that the checkpoint's config.json names
-    (None where it is not known) and `packed_fp4` that it is one of FP4, `draft` the config of a draft model of its own,
-    or why it cannot be read. The order of the calls below is the engine's own
+    (None where it is not known), `kernels` the same as kernels are chosen by, `draft` the config of a draft model of
+    its own, or why it cannot be read. The order of the calls below is the engine's own
     (arg_groups/pipeline.py:23-377 at 0.5.23): what a rule reads is what had been decided by then, no more.
 
     Raises RefusedError where the engine would not start, InputError for values that cannot be meant.
     """
     a = read_arguments(flags)
-    site = Site(geometry, profile, gpu, environment, quantization, draft, packed_fp4)
+    site = Site(geometry, profile, gpu, environment, quantization, draft, kernels)
     _known_to_release(a, site)
 
     speculation.states_only(a)

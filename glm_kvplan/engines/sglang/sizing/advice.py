@@ -89,6 +89,7 @@ def advise(
     With HiCache the host pools are lowered until `hosts` holds them (`host_advice`), those of other layouts too.
     """
     check(demand, server.deployment)
+    server.solutions  # noqa: B018  # a strategy that the engine refuses is refused here
     given, longer = server, _longer(server, demand)
     if longer is None:
         nothing = Split(server, {}, None, served(demand, server.deployment, PoolSizes(0, 0, 0)))

@@ -8,6 +8,7 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import Attribution, attribution
+from glm_kvplan.engines.sglang.sizing.rank_costs import check
 from glm_kvplan.engines.sglang.sizing.solver import granted_requests
 from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, pool_sizes, workload_sizes
 from glm_kvplan.errors import InputError, RefusedError
@@ -47,6 +48,7 @@ def pools_of(plan: Plan, workload: Workload | Demand, pp_rank: int | None = None
     Sizes that flags fix are taken from them, the others from the workload. Raises InputError, RefusedError.
     """
     deployment = plan.deployment
+    check(deployment)
     stages = ranks(plan)
     if pp_rank is not None and not 0 <= pp_rank < len(stages):
         raise InputError(f"--pp-rank {pp_rank} must lie between 0 and {len(stages) - 1}")

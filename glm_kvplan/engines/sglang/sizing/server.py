@@ -166,6 +166,11 @@ class Server:
             return pools
         return tuple(pool + plan.staging_bytes for pool, plan in zip(pools, self.host_plans, strict=True))
 
+    @property
+    def cache_bytes(self) -> int:
+        """The same of all GPUs."""
+        return sum(self.taken) * self.deployment.tp_size * self.deployment.replicas
+
     @kept
     def stage(self) -> int:
         """The pipeline stage with the least memory left."""

@@ -27,10 +27,7 @@ def verdict(answer: ReportAnswer) -> Verdict:
 def _remarks(answer: ReportAnswer) -> Iterator[Text]:
     start, served, advised = answer.start, answer.served, answer.advised
     if start.remedies:
-        flags = tuple(
-            f"{each.name} {each.after}" + ("" if each.beside is None else f" {each.beside[0]} {each.beside[1]}")
-            for each in start.remedies
-        )
+        flags = tuple(each.text for each in start.remedies)
         template = "Each of these pairs lets it start: {flags}."
         if start.remedies[0].beside is None:
             template = "Each of these alone lets it start: {flags}."

@@ -211,8 +211,7 @@ def _remedies(answer: SolveAnswer) -> Iterator[Line]:
     single = answer.remedies[0].beside is None
     yield Line(say("each of these alone lets it start:" if single else "no single flag lets it start; two do:"))
     for remedy in answer.remedies:
-        beside = "" if remedy.beside is None else f" {remedy.beside[0]} {remedy.beside[1]}"
-        yield Line(f"  {remedy.name} {remedy.after}{beside}")
+        yield Line(f"  {remedy.text}")
 
 
 def _prices(answer: SolveAnswer, priced: tuple[PricedMove, ...]) -> Section:

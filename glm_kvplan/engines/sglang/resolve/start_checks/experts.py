@@ -63,7 +63,7 @@ def _megamoe_budget(a: Launch) -> int | None:
     """Tokens a rank of a MegaMoE server of packed FP4 experts may send; None where nobody looks."""
     if a.moe_a2a_backend != "megamoe" or a.encoder_only or a.site.gpu.vendor != "cuda":
         return None
-    if a.given.get("quantization") != "modelopt_fp4" and not a.site.packed_fp4:
+    if a.given.get("quantization") != "modelopt_fp4" and a.site.kernels != "modelopt_fp4":
         return None
     return a.number("SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK", 8192)
 

@@ -1,6 +1,7 @@
 """Start-up checks of attention kernels, quantization and plug-ins against the card and the checkpoint."""
 
 from glm_kvplan.engines.sglang.resolve.start_checks.start_check import Check, Launch
+from glm_kvplan.engines.weight_format import UNREAD
 
 _PAGES = "arg_groups/overrides.py:1144-1200, mem_cache/memory_pool.py:5371-5373 at 0.5.23"
 # Kernels that set their own page, by the position (base, prefill, decode) in which they do, and kernels of any.
@@ -163,7 +164,7 @@ CHECKS = (
         "cutlass_runner",
         lambda a: (
             a.moe_runner_backend == "flashinfer_cutlass"
-            and a.engine_quantization not in ("modelopt_fp4", "modelopt_fp8", "modelopt_mixed", None)
+            and a.engine_quantization not in ("modelopt_fp4", "modelopt_fp8", "modelopt_mixed", UNREAD, None)
         ),
         "--moe-runner-backend flashinfer_cutlass runs ModelOpt or BF16 experts, not {a.engine_quantization}",
         "arg_groups/moe_hook.py:81 at 0.5.23",
@@ -172,7 +173,7 @@ CHECKS = (
         "cutedsl_runner",
         lambda a: (
             a.moe_runner_backend == "flashinfer_cutedsl"
-            and a.engine_quantization not in ("modelopt_fp4", "modelopt_mixed", "nvfp4_online")
+            and a.engine_quantization not in ("modelopt_fp4", "modelopt_mixed", "nvfp4_online", UNREAD)
         ),
         "--moe-runner-backend flashinfer_cutedsl runs NVFP4 experts only (--quantization modelopt_fp4)",
         "arg_groups/moe_hook.py:96 at 0.5.23",

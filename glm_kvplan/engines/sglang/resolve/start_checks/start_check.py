@@ -40,9 +40,7 @@ class Launch:
         asked = self.given.get("quantization")
         if asked is not None:
             return None if asked == "unquant" else str(asked)
-        if not self.site.gpu.sm100:
-            return None
-        return "modelopt_fp4" if self.site.packed_fp4 else self.site.quantization
+        return self.site.kernels if self.site.gpu.sm100 else None
 
     @property
     def expert_runner(self) -> str:
