@@ -14,7 +14,7 @@ from glm_kvplan.show.sentences import Sentences
 LANGUAGES = ("en", "zh")
 _NAME = re.compile(r"\{(\w+)\}")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_WORDS = 3  # fewer would be found in any text
+_WORDS, _WHOLE = 3, 2  # fewer would be found in any text; of a phrase without values
 
 
 @cache
@@ -38,7 +38,8 @@ def _unnamed(phrases: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for english, phrase in phrases.items():
         names = _NAME.findall(english)
-        if len(_WORD.findall(_NAME.sub(" ", english))) >= _WORDS and len({*names}) == len(names):
+        least = _WORDS if names else _WHOLE
+        if len(_WORD.findall(_NAME.sub(" ", english))) >= least and len({*names}) == len(names):
             places = {name: f"{{{place}}}" for place, name in enumerate(names)}
             found[_NAME.sub("{}", english)] = _NAME.sub(lambda name: places[name[1]], phrase)  # noqa: B023
     return found
