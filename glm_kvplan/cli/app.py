@@ -205,11 +205,11 @@ def run(arguments: list[str] | None) -> None:
     if not ours:
         _fail("a command goes in front of --, as in: kvplan solve --gpu b200 -- ...")
     ours = ["--help" if word == "-h" else word for word in ours]
-    if ours[:1] == ["help"]:  # kvplan help solve
-        ours = [*ours[1:2], "--help"]
     notes: list[Text] = []  # how the input was read: for whoever gets an answer
     try:
         ours = take_language(ours)
+        if ours[:1] == ["help"]:  # kvplan help solve
+            ours = [*ours[1:2], "--help"]
         spoken()  # a language that there is not is said first
         code = app(
             args=ours,

@@ -10,7 +10,9 @@ from typing import Any
 import typer
 
 from glm_kvplan.cli import DEPLOYMENT_PANEL
+from glm_kvplan.cli.language import spoken
 from glm_kvplan.cli.option_groups import FlagOption
+from glm_kvplan.show.wrapping import wrap
 
 _LEAST, _MOST, _NAMES = 60, 100, 32  # columns of a line at least and at most; the column of names
 _EXAMPLE = "Example: "
@@ -25,7 +27,7 @@ def command_help(command: Any, ctx: typer.Context, *, every_flag: bool) -> str:
         of = "Arguments" if param.param_type_name == "argument" else panel or "Options"
         (engine if _of_engine(param) else own).setdefault(of, []).append(param)
     launch = " [-- LAUNCH COMMAND]" if DEPLOYMENT_PANEL in own else ""
-    parts = [f"{_bold('Usage:')} {' '.join([ctx.command_path, *command.collect_usage_pieces(ctx)])}{launch}"]
+    parts = [f"{_bold(_said('Usage:'))} {' '.join([ctx.command_path, *command.collect_usage_pieces(ctx)])}{launch}"]
     parts += _paragraphs(command.help or "")
     for panel in sorted(own, key=lambda name: (name != "Arguments", name == DEPLOYMENT_PANEL)):
         parts.append(_rows(panel, (_row(param, ctx) for param in own[panel])))
@@ -38,7 +40,7 @@ def command_help(command: Any, ctx: typer.Context, *, every_flag: bool) -> str:
 
 def group_help(panels: Mapping[str, Mapping[str, str]], command: Any, ctx: typer.Context) -> str:
     """`kvplan --help`: the commands by what they are for."""
-    parts = [f"{_bold('Usage:')} {ctx.command_path} COMMAND [OPTIONS] [-- LAUNCH COMMAND]"]
+    parts = [f"{_bold(_said('Usage:'))} {ctx.command_path} COMMAND [OPTIONS] [-- LAUNCH COMMAND]"]
     parts += _paragraphs(command.help or "")
     width = max(len(name) for commands in panels.values() for name in commands) + 2
     parts += [_rows(panel, commands.items(), width + 2) for panel, commands in panels.items()]
@@ -59,8 +61,15 @@ def _bold(text: str) -> str:
     return typer.style(text, bold=True)
 
 
+def _said(text: str) -> str:
+    return spoken()(text)
+
+
 def _wrapped(text: str, indent: str = "", first: str | None = None) -> str:
-    first = indent if first is None else first
+    """The text in the language of the answers, in lines."""
+    first, text = indent if first is None else first, _said(text)
+    if not text.isascii():
+        return "\n".join(wrap(first + text, _width() - 1, len(indent)))
     return textwrap.fill(
         text,
         _width() - 1,
@@ -75,7 +84,7 @@ def _paragraphs(docstring: str) -> Iterator[str]:
     for paragraph in cleandoc(docstring).split("\n\n"):
         text = " ".join(paragraph.split())
         if text.startswith(_EXAMPLE):
-            yield f"{_bold('Example:')}\n{_command(text.removeprefix(_EXAMPLE))}"
+            yield f"{_bold(_said('Example:'))}\n{_command(text.removeprefix(_EXAMPLE))}"
         elif text:
             yield _wrapped(text)
 
@@ -105,7 +114,7 @@ def _row(param: Any, ctx: typer.Context) -> tuple[str, str]:
     names = [name for name in param.opts if name == first or len(name) < len(first)]
     names += param.secondary_opts
     value = "" if param.is_flag else " " + _value(param, ctx)
-    help = " ".join((param.help or "").split())
+    help = _said(" ".join((param.help or "").split()))
     if _of_engine(param):
         help = f"{help[:1].upper()}{help[1:]}."
     default = param.default
@@ -124,7 +133,7 @@ def _value(param: Any, ctx: typer.Context) -> str:
 
 
 def _rows(panel: str, rows: Iterable[tuple[str, str]], names: int = _NAMES) -> str:
-    shown = [_bold(f"{panel}:")]
+    shown = [_bold(_said(f"{panel}:"))]
     for name, help in rows:
         if len(name) + 4 <= names:
             shown.append(_wrapped(help, " " * names, f"  {name}".ljust(names)))
@@ -134,8 +143,8 @@ def _rows(panel: str, rows: Iterable[tuple[str, str]], names: int = _NAMES) -> s
 
 
 def _names(engine: Mapping[str, list[Any]]) -> str:
-    lines = [_bold("Engine flags")]
-    lines[0] += " (the engine's own names; `kvplan resolve --help` explains each):"
+    lines = [_bold(_said("Engine flags"))]
+    lines[0] += _said(" (the engine's own names; `kvplan resolve --help` explains each):")
     for panel, params in engine.items():
         lines += [f"  {panel}", _wrapped(" ".join(param.opts[0] for param in params), "    ")]
     return "\n".join(lines)

@@ -4,14 +4,19 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 
 import pytest
 from paths import ROOT
 
-from glm_kvplan.cli import main
+from glm_kvplan.cli import COMMANDS as COMMANDS_NAMED
+from glm_kvplan.cli import PANELS, app, main
+from glm_kvplan.cli.option_groups import FlagOption
 from glm_kvplan.show import said
 from glm_kvplan.show.languages import load_words
+from glm_kvplan.show.wrapping import width_of
 
 SENTENCES = tomllib.loads((ROOT / "glm_kvplan" / "show" / "sentences_zh.toml").read_text(encoding="utf-8"))
 COUNTS = SENTENCES.pop("counts")
@@ -45,6 +50,8 @@ COMMANDS = (
     ("explain", "request", *VLLM),
     ("pools", *VLLM),
     ("report", "-o", "-", "--format", "md", "--concurrency", "64", *VLLM),
+    ("report", "-o", "-", "--format", "md", *SGLANG, "--enable-hierarchical-cache", "--host-gib", "2000"),
+    ("report", "-o", "-", "--format", "md", *SGLANG, "--max-mamba-cache-size", "9000"),
 )
 
 
@@ -160,6 +167,37 @@ def test_plain_text_is_known_again(english: str, chinese: str) -> None:
 def test_a_long_foreign_text_is_read_quickly() -> None:
     text = "a b; c, d: e " * 500
     assert load_words("zh").plain(text)
+
+
+def help_texts() -> Iterator[str]:
+    for panel, commands in PANELS.items():
+        yield from (f"{panel}:", *commands.values())
+    for name in COMMANDS_NAMED:
+        command = app._command(name, getattr(import_module(f"glm_kvplan.cli.{name}"), name))
+        yield from (" ".join(paragraph.split()) for paragraph in cleandoc(command.help or "").split("\n\n"))
+        for param in command.params:
+            if not isinstance(param, FlagOption):  # an engine's flags are explained in its own words
+                yield " ".join((param.help or "").split())
+                panel = getattr(param, "rich_help_panel", None)
+                yield f"{panel}:" if panel else ""
+
+
+def test_every_help_text_has_its_chinese() -> None:
+    known = load_words("zh").plain
+    found = dict.fromkeys(text for text in help_texts() if text and not text.startswith("Example: "))
+    assert len(found) > 100
+    assert [text for text in found if re.search("[a-z]{3}", text) and known(text) == text] == []
+
+
+def test_help_in_chinese_keeps_to_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in (("--help",), ("advise", "--help"), ("help", "sweep")):
+        assert run("--lang", "zh", *words) == 0
+        out = capsys.readouterr().out
+        assert "用法：" in out and "选项：" in out
+        assert max(map(width_of, out.splitlines())) < 80
 
 
 ENGLISH_MAY_STAY = re.compile(

@@ -1,11 +1,12 @@
 """The section of a page about HiCache's host pools. GB are 10**9 bytes."""
 
 from collections.abc import Iterator
+from functools import reduce
 
 from glm_kvplan.engines.sglang.answers.host_shown import FitShown, HostShown, PoolShown
 from glm_kvplan.show.format import count, decimal, whole
 from glm_kvplan.show.page import Column, Line, Row, Section, Table
-from glm_kvplan.show.said import Said, say
+from glm_kvplan.show.said import Said, Text, say
 from glm_kvplan.units import GB, GIB
 
 _HOLDS = {"kv": "tokens", "mamba": "slots", "indexer": "tokens", "draft": "tokens"}
@@ -124,13 +125,13 @@ def _about_fit(host: HostShown) -> Iterator[Line]:
         yield Line(say("does not fit: {known}: {size} too little", known=known, size=_gb(-fit.spare_bytes)), "bad")
     elif fit.refused is None:
         yield Line(say("fits: {known}: {size} to spare", known=known, size=_gb(fit.spare_bytes)), "good")
-    largest = [
+    largest: list[Text] = [
         f"{flag} {value:g}"
         for flag, value in (("--hicache-ratio", fit.largest_ratio), ("--hicache-size", fit.largest_size))
         if value is not None
     ]
     if largest:
-        yield Line(say("the most that fits: {flags}", flags=" or ".join(largest)))
+        yield Line(say("the most that fits: {flags}", flags=reduce(_or, largest[1:], largest[0])))
     else:
         yield Line(say("no ratio and no size fits"))
 
@@ -179,6 +180,10 @@ def coverage_lines(host: HostShown) -> Iterator[Line]:
                 slots=better.max_mamba_cache_size,
             )
         )
+
+
+def _or(one: Text, other: Text) -> Said:
+    return say("{one} or {other}", one=one, other=other)
 
 
 def _gb(nbytes: int) -> str:
