@@ -272,7 +272,7 @@ MISSED: set[str] = set()
 KINDS: dict[str, tuple[dict[str, Any], str, int, MemoryGiven, HostGiven]] = {
     "fits": ({"tp_size": 8}, "8k", 8, MemoryGiven(), UNKNOWN_HOST),
     "one": ({"tp_size": 8}, "0.5:8k,0.5:64k", 1, MemoryGiven(), UNKNOWN_HOST),
-    "layout": ({"tp_size": 4}, "512k", 64, MemoryGiven(), UNKNOWN_HOST),
+    "layout": ({"tp_size": 4}, "256k", 64, MemoryGiven(), UNKNOWN_HOST),
     "dies": ({"tp_size": 4, "mem_fraction_static": 0.97}, "128k", 4, MemoryGiven(176.25, 130.0), UNKNOWN_HOST),
     "over": ({"tp_size": 4, "mem_fraction_static": 0.999}, "8k", 4, MemoryGiven(176.25, 130.0), UNKNOWN_HOST),
     "fixed": ({"tp_size": 8, "max_mamba_cache_size": 20, "max_total_tokens": 64000}, "8k", 64, MemoryGiven(),
@@ -372,7 +372,7 @@ def test_the_flags_to_paste_serve_it_all() -> None:
     nearest = found.advised.layouts[0]
     again = plan(dict(nearest.flags), gpu="h200", engine="0.5.23")
     assert again.gpus == nearest.gpus > 4
-    typed = answer_report(again, Demand(parse_contexts("512k"), 64), MemoryGiven())
+    typed = answer_report(again, Demand(parse_contexts("256k"), 64), MemoryGiven())
     assert typed.served.requests == 64 and typed.start.failure is None
     (section,) = (each for each in report_page(found).sections if each.name == "paste")
     codes = [block.text for block in section.blocks if not isinstance(block, Line | Table | Figure)]
