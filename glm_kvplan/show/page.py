@@ -22,7 +22,8 @@ class Line(NamedTuple):
 class Column(NamedTuple):
     """A column of a table. `kind` says what its values are and how they are written (see cells.py).
 
-    Where a terminal is too narrow, columns with a `spare` number are left out, the lowest first.
+    Where a table is too wide for a terminal of 60 cells or more, columns with a `spare` number are left out, the lowest
+    first; below that its rows become lines, and none is.
     """
 
     title: Text = ""

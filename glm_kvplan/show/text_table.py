@@ -14,6 +14,7 @@ _BAR = 5  # cells of a share's bar
 _WORDS = ((32, 32), (20, 32), (20, 20))
 _GAPS = (2, 1)
 _SLACK = 16  # cells a table must have to spare where it folds for the wider gap
+_NARROW = 60  # cells of a screen below which no column goes: rows become lines
 _NOTE, _INDENT = "note", "    "
 
 
@@ -21,13 +22,13 @@ def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]
     """The lines of a table, its title first."""
     lines: list[list[Piece]] = []
     if table.title:
-        lines.append([(terminal(words(table.title)), "strong")])
+        lines += [[(line, "strong")] for line in wrap(terminal(words(table.title)), screen.width)]
     columns = [n for n, column in enumerate(table.columns) if column.kind != _NOTE]
     texts = [[_shown(cell, table.columns[n], screen, words) for n, cell in enumerate(row.cells)] for row in table.rows]
     titles = [terminal(words(column.title)) if table.head else "" for column in table.columns]
     left_out: list[str] = []
     widths = _widths(table, columns, titles, texts, screen.width)
-    while widths is None and (spare := _spare(table, columns)) is not None:
+    while widths is None and screen.width >= _NARROW and (spare := _spare(table, columns)) is not None:
         columns.remove(spare)
         left_out.append(titles[spare])
         widths = _widths(table, columns, titles, texts, screen.width)
@@ -135,13 +136,16 @@ def _row(
 def _stacked(
     table: Table, columns: list[int], titles: list[str], texts: list[list[str]], width: int
 ) -> list[list[Piece]]:
-    """Each row as a line of its first cell, and under it the others with their titles."""
+    """Each row as a line of its first cell, and under it the others, each after its title."""
     lines: list[list[Piece]] = []
     for row, cells in zip(table.rows, texts, strict=True):
         tone = cell_of(row.cells[0]).tone or row.tone
-        lines += [[(line, tone)] for line in wrap(cells[0], width, 0)]
         if len(cells) == 1:
+            lines += [[(line, tone)] for line in wrap(cells[0], width, 0)]
             continue
+        lines += [
+            [(line, tone)] for line in wrap(f"{titles[columns[0]]} {cells[columns[0]].strip()}".strip(), width, 0)
+        ]
         named = [(f"{titles[n]} {cells[n].strip()}".strip(), row.cells[n]) for n in columns[1:] if cells[n].strip()]
         text = ", ".join(part for part, _ in named)
         lines += [[(line, row.tone)] for line in wrap(f"  {text}", width)] if named else []
