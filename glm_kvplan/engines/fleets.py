@@ -234,6 +234,13 @@ def _beside(servers: int, gpus: int, per_host: int) -> int:
     return min(servers, max(1, per_host // gpus))
 
 
+def _hosts(servers: int, plan: Plan, per_host: int) -> int:
+    """Hosts of so many servers: each on whole hosts of its own, or as many on a host as it has the GPUs for."""
+    if plan.gpus <= per_host:
+        return -(-servers // (per_host // plan.gpus))
+    return servers * max(plan.hosts, -(-plan.gpus // per_host))
+
+
 def _shown(
     fleet: _Fleet, demand: Demand, gpus: int, per_host: int, engine: Layouts, checkpoint: str | None
 ) -> FleetShown:
@@ -243,7 +250,7 @@ def _shown(
     return FleetShown(
         gpus=gpus,
         servers=servers,
-        hosts=-(-gpus // per_host),
+        hosts=_hosts(servers, advised.plan, per_host),
         hosts_of_a_server=advised.plan.hosts,
         holds=advised.holds,
         served=served,

@@ -79,7 +79,10 @@ def typed(one: FleetShown, release: str, card: str, answer: FleetAnswer) -> Any:
     """The plan of the command; its deployment file is the same."""
     plan = kv.plan(launch=one.command, engine=release, gpu=card)
     assert plan.gpus * one.servers == one.gpus
-    assert plan.hosts == one.hosts_of_a_server and one.hosts == -(-one.gpus // answer.gpus_per_host)
+    on_a_host = answer.gpus_per_host // plan.gpus
+    hosts = -(-one.servers // on_a_host) if on_a_host else one.servers * plan.gpus // answer.gpus_per_host
+    assert plan.hosts == one.hosts_of_a_server == max(1, plan.gpus // answer.gpus_per_host)
+    assert one.hosts == hosts
     assert plan.hosts == 1 or plan.gpus // plan.hosts == answer.gpus_per_host
     content = yaml.safe_load(to_yaml(one.plan_file))
     hosts = {"nnodes": content["nodes"]} if "nodes" in content else {}

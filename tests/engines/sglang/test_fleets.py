@@ -89,6 +89,11 @@ def test_a_server_of_several_hosts_has_their_flags() -> None:
     assert words[words.index("--nnodes") + 1] == "8" and "$NODE_RANK" in words
 
 
+def test_a_layout_of_the_user_s_that_needs_several_hosts_gets_their_flags() -> None:
+    own = sought(16, tp_size=16).best
+    assert own is not None and own.flags["nnodes"] == own.hosts_of_a_server == own.hosts == 2
+
+
 def test_memory_of_one_layout_is_refused() -> None:
     with pytest.raises(InputError, match="one layout's"):
         answer_fleet(

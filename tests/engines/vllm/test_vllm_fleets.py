@@ -112,6 +112,12 @@ def test_layouts_that_cannot_start_are_refused(release: str) -> None:
     assert plan(release=release, tensor_parallel_size=8, nnodes=2).hosts == 2
 
 
+def test_servers_that_fill_no_host_leave_gpus_idle() -> None:
+    """Of six GPUs a server, one on a host of eight."""
+    found = sought(24, requests=10, tensor_parallel_size=2, data_parallel_size=3, enable_expert_parallel=True).best
+    assert found is not None and (found.servers, found.hosts, found.hosts_of_a_server) == (4, 4, 1)
+
+
 def test_servers_are_no_larger_than_their_experts_can_be_cut() -> None:
     """2,048 channels over 64 GPUs are 32, vLLM's least with an FP8 scale of their own."""
     found = sought(256, lengths="128k", requests=10000)

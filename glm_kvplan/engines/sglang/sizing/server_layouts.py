@@ -29,7 +29,9 @@ def server_layouts(plan: Plan, gpus: int, per_host: int) -> Iterator[dict[str, A
     Flags of the layout that the user gave stay as they are.
     """
     if not _SIZES.isdisjoint(plan.flags):
-        yield {}
+        ranks = plan.deployment.world_size
+        several = ranks > per_host and ranks % per_host == 0 and plan.deployment.replicas == 1
+        yield {"nnodes": ranks // per_host} if several and "nnodes" not in plan.flags else {}
         return
     width = 1
     while width <= min(gpus, MOST_TP):
