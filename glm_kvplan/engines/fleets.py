@@ -98,7 +98,8 @@ class FleetShown(NamedTuple):
     they do at the low end of the memory's estimate, `most` how many requests of it they could hold at once. `sizes` are
     the engine's own. Of one worker's tokens the load needs `floor_tokens`, memory gives `ceiling_tokens`. `limit` is
     what stops one more request, `memory` is one GPU's. `host` is what lies in the memory of the fullest host. `command`
-    and `plan_file`, a deployment file for `kvplan check`, are those of one server.
+    and `plan_file`, a deployment file for `kvplan check`, are those of one server; `left_out` are options of the launch
+    that the command lacks.
     """
 
     gpus: int
@@ -118,6 +119,7 @@ class FleetShown(NamedTuple):
     memory: Memory
     host: OnHost | None
     command: str
+    left_out: tuple[str, ...]
     plan_file: Mapping[str, object]
 
 
@@ -247,6 +249,8 @@ def _shown(
     advised, servers = fleet.advised, fleet.servers
     flags = {name: value for name, value in {**fleet.layout, **advised.flags}.items() if value is not None}
     served = min(demand.concurrency, servers * advised.served)
+    command = engine.command(advised.plan)
+    words = set(command.split())
     return FleetShown(
         gpus=gpus,
         servers=servers,
@@ -264,7 +268,8 @@ def _shown(
         ceiling_tokens=advised.ceiling_tokens,
         memory=advised.memory,
         host=None if advised.host is None else advised.host.times(_beside(servers, advised.plan.gpus, per_host)),
-        command=engine.command(advised.plan),
+        command=command,
+        left_out=tuple(option for option in advised.plan.left_out if option not in words),
         plan_file=_plan_file(advised, checkpoint, demand._replace(concurrency=-(-demand.concurrency // servers))),
     )
 

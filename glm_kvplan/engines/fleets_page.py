@@ -16,7 +16,8 @@ def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Lin
     sections = []
     if answer.best is not None:
         lead.append(Line(_verdict(answer.best), "good"))
-        command: tuple[Line | Code, ...] = (_command(answer.best), *beside(answer.best), *_requests(answer.best))
+        best = answer.best
+        command: tuple[Line | Code, ...] = (_command(best), *_left_out(best), *beside(best), *_requests(best))
         sections.append(Section("command", command, say("The command to paste"), quiet=True))
     else:
         tried = tuple(whole(layout.gpus) for layout in answer.layouts)
@@ -38,6 +39,13 @@ def _command(best: FleetShown) -> Code:
     several = say("on each of {hosts} hosts:", hosts=best.hosts_of_a_server)
     once = say("the command:") if best.servers == 1 else say("the command, once for each server:")
     return Code(best.command, several if best.hosts_of_a_server > 1 else once)
+
+
+def _left_out(best: FleetShown) -> Iterator[Line]:
+    if best.left_out:
+        yield Line(
+            say("your own flags that are not in it, as no memory follows from them: {flags}", flags=best.left_out)
+        )
 
 
 def _requests(best: FleetShown) -> Iterator[Line]:

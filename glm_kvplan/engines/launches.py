@@ -37,6 +37,7 @@ class LaunchCommand:
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     positions: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()  # options whose values are kept nowhere
     role: str | None = None  # "prefill" or "decode" of a server that does only that
 
     @property

@@ -198,6 +198,13 @@ def laid_over(above: Options, below: Options) -> Options:
     )
 
 
+def left_out(options: Options, table: OptionTable) -> tuple[str, ...]:
+    """The options whose values are kept nowhere: a command written from what is kept lacks them."""
+    read = {table.named[option] for option in ("--model", "--model-path", "--config") if option in table.named}
+    kept = {option for option, row in table.checked.items() if row.kind != "present"}
+    return tuple(option for option in options.other if option not in read | kept)
+
+
 def warnings_of(options: Options, table: OptionTable) -> list[str]:
     """A line for each flag given twice, one for all unknown flags, one for memory that is not planned here."""
     lines = list(options.repeated)

@@ -111,7 +111,8 @@ def given(
         gpu = card_of(around, notes)
     card = gpu if isinstance(gpu, Gpu) else find_gpu(ASSUMED_GPU if gpu is None else gpu)
     notes = [*loaded.warnings, *notes]
-    return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked, around)
+    rest = () if command is None else command.left_out
+    return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked, around, rest)
 
 
 def card_of(container: Container, notes: list[str]) -> Gpu | None:

@@ -70,6 +70,10 @@ class Command(Protocol):
     def revision(self) -> str | None: ...
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Options whose values are kept nowhere."""
+
+    @property
     def role(self) -> str | None:
         """ "prefill" or "decode" of a server that does only that."""
 
@@ -227,6 +231,7 @@ class Given:
     # of the launch: flags that move no memory but may keep it from starting
     checked: Mapping[str, object] = field(default_factory=dict)
     container: "Container | None" = None  # what stands around the launch in a manifest
+    left_out: tuple[str, ...] = ()  # options of the launch whose values are kept nowhere
 
     @property
     def geometry(self) -> "Geometry":
@@ -257,6 +262,7 @@ class Given:
             self.notes,
             self.checked,
             self.container,
+            self.left_out,
         )
 
 

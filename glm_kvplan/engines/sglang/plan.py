@@ -127,6 +127,7 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         given.notes,
         given.checked,
         given.container,
+        given.left_out,
         deployment=deployment,
         weight_format=_stored(given.model, given.served, flags.get("quantization")),
     )

@@ -134,6 +134,7 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         given.notes,
         given.checked,
         given.container,
+        given.left_out,
         deployment=deployment,
         blocks=blocks_of(rank),
         weight_format=weight_format(flags, config, given.served or given.model.name),

@@ -54,10 +54,10 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
     got = served(best.start, share.contexts)
     requests = -(-min(got.requests, share.concurrency) // engines)
     bounds = block_bounds(best, given, share.contexts, requests)
-    changed = {name: value for name, value in best.plan.flags.items() if plan.flags.get(name) != value}
+    added = {name: value for name, value in best.plan.flags.items() if plan.flags.get(name) != value}
     return Advised(
         plan=best.plan,
-        flags=changed,
+        flags=added,
         holds=got.requests >= share.concurrency,
         served=min(got.requests, share.concurrency),
         most=held(best.start, share.contexts) * engines,

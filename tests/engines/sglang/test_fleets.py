@@ -117,6 +117,28 @@ def test_files_to_go_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(*words, "--save", str(plan)) == 2
 
 
+def test_flags_that_no_memory_follows_from_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their values are kept nowhere, secrets among them; what the command has is not said."""
+    serve = (
+        "sglang",
+        "serve",
+        "zai-org/GLM-5.3-Flash",
+        "--api-key",
+        "s3cret-value",
+        "--port",
+        "8000",
+        "--enable-priority-scheduling",
+    )
+    hosts = ("--tp-size", "16", "--nnodes", "2", "--node-rank", "0", "--dist-init-addr", "a:1")
+    assert run("advise", "--gpus", "16", "--gpu", "h200", "--concurrency", "9", "--json", "--", *serve, *hosts) == 0
+    out = capsys.readouterr().out
+    best = json.loads(out)["best"]
+    assert best["left_out"] == ["--api-key"] and "s3cret" not in out
+    words = shlex.split(best["command"].replace("\\\n", " "))
+    assert "--api-key" not in words and words.count("--node-rank") == 1
+    assert words[words.index("--port") + 1] == "8000" and "--enable-priority-scheduling" in words
+
+
 def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("advise", "--gpus", "4", "--context", "1m", "--concurrency", "500") == 1
     assert "none of these numbers of GPUs serves it: 4" in capsys.readouterr().out.replace("\n", " ")

@@ -142,6 +142,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     script, file = tmp_path / "launch.sh", tmp_path / "plan.yaml"
     words = ["advise", "--gpu", "h200", "--gpus", "4,8", "--context", MIX, "--concurrency", "200"]
     serve = ["--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "--no-enable-prefix-caching"]
+    serve += ["--port", "8000", "--revision=main"]
     assert run(*words, "--json", "--launch-out", str(script), "--save", str(file), *serve) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["best"]["gpus"] == 4 and script.read_text(encoding="utf-8") == told["best"]["command"] + "\n"
@@ -151,6 +152,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert run(*words, *serve) == 0
     out = capsys.readouterr().out
+    assert "not in it, as no memory follows from them: --port, --revision" in " ".join(out.split())
     assert "4 GPUs serve it: 1 server" in out and "the load needs" in out and "memory gives" in out
     tries = ("--try", f"speculative-config={json.dumps(MTP3)}", "--try", "max-num-batched-tokens=4k")
     assert run(*words, "--json", *tries, *serve) == 0

@@ -10,10 +10,14 @@ from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.server_layouts import advise_server, server_layouts
 from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
+from glm_kvplan.engines.sglang.start_flags import START_FLAG
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
 
-_OURS = frozenset(name for name, flag in FLAG.items() if flag.role in ("ours", "named"))
+_KNOWN = {**START_FLAG, **FLAG}
+# Not the engine's, written apart, or known without their value.
+_APART = {name for name, flag in _KNOWN.items() if flag.role in ("ours", "named") or flag.kind == "present"}
+_APART |= {"node_rank"}
 
 
 def answer_fleet(
@@ -48,7 +52,7 @@ class _Layouts(NamedTuple):
 
 def launch_command(plan: Plan) -> str:
     """The whole command that starts one server of `plan`, a flag a line. On several hosts it is run on each of them."""
-    given = {name: value for name, value in {**plan.checked, **plan.flags}.items() if name not in _OURS}
+    given = {name: value for name, value in {**plan.checked, **plan.flags}.items() if name not in _APART}
     hosts = ['--node-rank "$NODE_RANK" --dist-init-addr "$HEAD_NODE:20000"'] if plan.hosts > 1 else []
     start = f"python -m sglang.launch_server --model-path {model_word(plan)}"
-    return command_lines(start, FLAG, given, plan.environment, *hosts)
+    return command_lines(start, _KNOWN, given, plan.environment, *hosts)
