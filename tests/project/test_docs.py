@@ -150,6 +150,7 @@ def test_the_install_line_runs_the_command_shown_under_it(name: str) -> None:
     line = re.search(r"(?m)^pip install \. && (kvplan .+)$", text)
     shown = next(step.command for step in STEPS if step.document == ROOT / name)
     assert line is not None and line[1].split() == shown.replace("\\\n", " ").split()
+    assert re.search(r"(?m)^python3 -m venv \.venv && \. \.venv/bin/activate$", text)  # where pip is the system's
     assert re.search(r"(?m)^pip install -c constraints\.txt '\.\[test\]' && pytest$", text)
 
 
