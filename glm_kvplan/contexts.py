@@ -136,6 +136,9 @@ def parse_contexts(text: str) -> Contexts:
     if ":" not in text and ("." in text.rstrip("kKmM.") or "/" in text) and Path(text).suffix:
         return read_histogram(Path(text))
     if ":" not in text:
+        if re.fullmatch(r"\d{1,3}(,\d{3})+", text):
+            plain = text[:60].replace(",", "")
+            raise InputError(f"--context {text[:60]}: write {plain}; a mix has shares, 0.8:8k,0.2:128k")
         if "," in text and all(map(is_count, text.split(","))):
             raise InputError(
                 f"--context {text[:60]}: give each length its share, as in 0.8:8k,0.2:128k; kvplan sweep "

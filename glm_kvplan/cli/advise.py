@@ -1,6 +1,5 @@
 """`kvplan advise`: which flags serve a workload."""
 
-import re
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, PrefixStates, read_demand
 from glm_kvplan.engines.protocol import Plan, answering
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import cards_in
 from glm_kvplan.reading.secret_words import quoted
 from glm_kvplan.units import parse_count
 
@@ -113,9 +113,9 @@ def advise(
 
 
 def _numbers(text: str) -> list[int]:
-    several = re.fullmatch(r"(\d{1,4})\s*[xX*]\s*([\w-]+)", text.strip())
+    several = cards_in(text.strip())
     if several is not None:
-        raise InputError(f"--gpus {text[:60]} names a card, too: --gpus {several[1]} --gpu {several[2]}")
+        raise InputError(f"--gpus {text[:60]} names a card, too: --gpus {several[0]} --gpu {several[1]}")
     numbers = [parse_count(word, "--gpus") for word in text.split(",")]
     if max(numbers) > MOST_GPUS:
         raise InputError(f"--gpus {text[:60]}: at most {MOST_GPUS}")

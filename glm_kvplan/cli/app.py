@@ -17,14 +17,13 @@ from glm_kvplan.cli.answering import print_notes
 from glm_kvplan.cli.language import LANGUAGES, spoken, take_language
 from glm_kvplan.engines.protocol import Engine, assumed_engine
 from glm_kvplan.errors import InputError, KvplanError, one_line
-from glm_kvplan.reading.secret_words import quoted, without_userinfo
+from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.show.said import Text
 
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _COMPLETING = "_KVPLAN_COMPLETE"  # typer's variable
 _LANGUAGE = "Language of the answer: en, or zh for Chinese. [KVPLAN_LANG, else en]"
 _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are only listed
-_AFTER = "a launch command goes after --, its file after --launch; check and diff read deployment files"
 
 
 class _ReaderLeft(Exception):
@@ -62,7 +61,9 @@ class _Command(TyperCommand):
         finally:
             ctx.allow_extra_args = asked
         if left and not ctx.resilient_parsing:
-            raise InputError(f"{quoted(left[0])} is one argument too many for kvplan {self.name}; {_AFTER}")
+            from glm_kvplan.cli.guesses import refuse_argument
+
+            refuse_argument(str(self.name), left[0])
         return left
 
     def get_help(self, ctx: typer.Context) -> str:  # type: ignore[override]
@@ -86,6 +87,8 @@ class _Commands(TyperGroup):
             if type(error).__name__ != "NoSuchOption":
                 raise
             option = str(getattr(error, "option_name", ""))[:60]
+            if option.lower() == "-v":
+                raise InputError(f"kvplan has no {option}; did you mean kvplan --version?") from None
             raise InputError(f"a command goes in front of {option}, as in: kvplan solve {option}") from None
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
@@ -208,8 +211,10 @@ def run(arguments: list[str] | None) -> None:
     notes: list[Text] = []  # how the input was read: for whoever gets an answer
     try:
         ours = take_language(ours)
-        if ours[:1] == ["help"]:  # kvplan help solve
+        if ours[:1] in (["help"], ["--help"]):  # kvplan help solve
             ours = [*ours[1:2], "--help"]
+        elif ours[1:] == ["help"]:  # kvplan solve help
+            ours = [ours[0], "--help"]
         spoken()  # a language that there is not is said first
         code = app(
             args=ours,

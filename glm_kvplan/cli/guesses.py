@@ -92,13 +92,23 @@ def _command_meant(word: str) -> str:
         if ".log" in name:
             return "a boot log is read by kvplan reconcile"
         return "a launch file is read by kvplan solve --launch"
-    several = re.fullmatch(r"(?:(\d{1,4})\s*[xX*]\s*)?(.+)", word)
+    from glm_kvplan.memory.gpu import cards_in, is_gpu
+
+    count, card = cards_in(word) or (8, word)
+    if is_gpu(card):
+        of = f"--gpu {card.lower()}"
+        return f"a card goes after a command: kvplan solve {of}, or kvplan advise {of} --gpus {count}"
+    return f"commands are: {', '.join(COMMANDS)}"
+
+
+def refuse_argument(command: str, word: str) -> NoReturn:
+    """Raise InputError for a word behind a command that takes none, or no more."""
     from glm_kvplan.memory.gpu import is_gpu
 
-    if several is not None and is_gpu(several[2]):
-        of = f"--gpu {several[2].lower()}"
-        return f"a card goes after a command: kvplan solve {of}, or kvplan advise {of} --gpus {several[1] or 8}"
-    return f"commands are: {', '.join(COMMANDS)}"
+    hint = "a launch command goes after --, its file after --launch; check and diff read deployment files"
+    if is_gpu(word):
+        hint = f"a card goes after --gpu: kvplan {command} --gpu {word.lower()}"
+    raise InputError(f"{quoted(word)} is one argument too many for kvplan {command}; {hint}")
 
 
 def refuse_launch(words: Sequence[str]) -> None:

@@ -82,6 +82,15 @@ def is_gpu(name: str) -> bool:
     return _listed(name) is not None
 
 
+def cards_in(text: str) -> tuple[int, str] | None:
+    """Several cards of the table in one word, `8xh200` or `h200x8`: how many, and the card."""
+    found = re.fullmatch(r"(\d{1,4})\s*[xX*]\s*(.+)", text) or re.fullmatch(r"(.+?)\s*[xX*]\s*(\d{1,4})", text)
+    if found is None:
+        return None
+    count, card = found.groups() if found[1].isdigit() else found.groups()[::-1]
+    return (int(count), card) if is_gpu(card) else None
+
+
 def find_gpu(name: str) -> Gpu:
     """The card called `name`: a known one, `NAME:MIB` with its memory replaced, or `local` (asks nvidia-smi).
 
@@ -107,11 +116,12 @@ def _named(name: str) -> Gpu:
     gpu = _listed(name)
     if gpu is not None:
         return gpu
-    several = re.fullmatch(r"(\d{1,4})\s*[xX*]\s*(.+)", name)
-    if several is not None and _listed(several[2]) is not None:
+    several = cards_in(name)
+    if several is not None:
+        count, card = several
         raise InputError(
-            f"--gpu {name[:80]!r} is {several[1]} cards: give --gpu {several[2]}, and how many with the layout's flags "
-            f"(--tp-size {several[1]}) or kvplan advise --gpus {several[1]}"
+            f"--gpu {name[:80]!r} is {count} cards: give --gpu {card}, and how many with the layout's flags "
+            f"(--tp-size {count}) or kvplan advise --gpus {count}"
         )
     import difflib
 

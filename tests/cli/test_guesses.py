@@ -18,7 +18,10 @@ def run(*words: str) -> object:
     return left.value.code
 
 
-@pytest.mark.parametrize("words", [("-h",), ("help",), ("solve", "-h"), ("help", "solve")])
+@pytest.mark.parametrize(
+    "words",
+    [("-h",), ("help",), ("solve", "-h"), ("help", "solve"), ("--help", "solve"), ("solve", "help")],
+)
 def test_help_in_every_spelling(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*words) == 0
     out = capsys.readouterr().out
@@ -83,6 +86,10 @@ def test_old_doors_name_the_new_one(topic: str, capsys: pytest.CaptureFixture[st
         ("check --tp-size 8 x.yaml", "an option of kvplan estimate, solve"),
         ("solve --language zh", "did you mean --lang?"),
         ("solve --version", "kvplan --version"),
+        ("-V", "kvplan --version"),
+        ("solve h200", "kvplan solve --gpu h200"),
+        ("estimate --context 128,000", "write 128000"),
+        ("solve --tp-size 8 --speculative-algorithm mtp", "the model's own MTP layer is EAGLE"),
         ("solve --tp-sise 8", "did you mean --tp-size"),
         ("solve --nothing-like-it", "solve --help lists"),
         ("--gpu h200", "a command goes in front of --gpu"),
@@ -141,7 +148,7 @@ def test_what_is_guessed_at_is_a_flag_and_the_guess_is_none() -> None:
 
 
 def test_several_cards_in_a_name(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("8xh200", "8 x H200", "8*h200"):
+    for name in ("8xh200", "8 x H200", "8*h200", "h200x8", "H200 x 8"):
         assert run("solve", "--gpu", name) == 2
         assert "kvplan advise --gpus 8" in capsys.readouterr().err
     assert run("solve", "--gpu", "8xnothing") == 2

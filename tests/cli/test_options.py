@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+
+from glm_kvplan.cli import COMMANDS
+from glm_kvplan.cli.app import _named, app
+from glm_kvplan.cli.option_groups import FlagOption
 
 KVPLAN = str(Path(sys.executable).with_name("kvplan"))
 
@@ -57,6 +62,22 @@ def test_what_cannot_be_used_is_one_line(words: tuple[str, ...]) -> None:
 )
 def test_a_wrong_value_says_what_is_accepted(words: tuple[str, ...], says: str) -> None:
     assert says in kvplan("estimate", *words).stderr
+
+
+def test_an_option_is_the_same_thing_on_every_command() -> None:
+    """Of kvplan's own options: the same kind of value wherever the name stands, and no second name for it."""
+    kinds: dict[str, set[object]] = {}
+    names: dict[str, set[str]] = {}
+    context = typer.Context(typer.main.get_command(app))
+    for command in COMMANDS:
+        for option in _named(command, context).params:
+            if option.param_type_name == "option" and not isinstance(option, FlagOption):
+                long = next(name for name in option.opts if name.startswith("--"))
+                kinds.setdefault(long, set()).add((option.metavar, option.is_flag))
+                names.setdefault(str(option.name), set()).add(long)
+    differing = {name for name, found in kinds.items() if len(found) > 1}
+    assert differing == {"--format", "--context"}  # a file beside the form; explain takes one length, the others a mix
+    assert {name: found for name, found in names.items() if len(found) > 1} == {}
 
 
 def test_without_the_script() -> None:

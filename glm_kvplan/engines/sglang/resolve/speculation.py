@@ -63,7 +63,7 @@ def speculation(a: Arguments, site: Site) -> None:
     if name not in _MODELLED:
         raise InputError(
             f"--speculative-algorithm {a.speculative_algorithm[:40]!r} is not modelled; these are: "
-            f"NEXTN, {', '.join(_MODELLED)}"
+            f"NEXTN, {', '.join(_MODELLED)}; the model's own MTP layer is EAGLE"
         )
     a.speculative_algorithm = name
     _check_decode_radix(a, site, name)
