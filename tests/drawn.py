@@ -118,7 +118,7 @@ _VLLM = {
     "length": "max_model_len=131072 | max_model_len=9000 | max_model_len=-1",
     "states": """
         enable_prefix_caching=false | enable_prefix_caching | mamba_ssm_cache_dtype=bfloat16 |
-        mamba_cache_mode=align | mamba_cache_mode=all | kda_prefill_backend=triton | use_replayssm
+        mamba_cache_mode=align | kda_prefill_backend=triton | use_replayssm
     """,
     "batch": """
         max_num_seqs=1 | max_num_seqs=40 | max_num_seqs=1500 | max_num_batched_tokens=1000 |

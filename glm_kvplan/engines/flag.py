@@ -3,11 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from glm_kvplan.errors import InputError
+from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.reading.secret_words import quoted
 
 Kind = Literal["int", "count", "float", "str", "json", "data", "ints", "words", "flag", "switch", "present"]
@@ -106,6 +106,24 @@ class Flag(NamedTuple):
             return self.choices
         absent = {word for word, since, gone in self.dated if not _within(release, since, gone)}
         return tuple(word for word in self.choices if word not in absent)
+
+
+def narrowed(flags: Iterable[Flag], release: str) -> dict[str, tuple[str, ...]]:
+    """The flags that `release` does not have (no values), and those of which it takes fewer values than others do."""
+    missing: dict[str, tuple[str, ...]] = {flag.name: () for flag in flags if not flag.exists_in(release)}
+    return {flag.name: flag.choices_in(release) or () for flag in flags if flag.dated} | missing
+
+
+def check_release(
+    flags: Mapping[str, Flag], given: Mapping[str, object], fewer: Mapping[str, Sequence[str]], release: str
+) -> None:
+    """Raise RefusedError for what `release` does not know; `fewer` is what is `narrowed` in it."""
+    for name in sorted(fewer.keys() & given.keys()):
+        value, option = given[name], flags[name].option
+        if not fewer[name]:
+            raise RefusedError(f"{option} does not exist in {release}; leave it out")
+        if value is not None and value not in fewer[name]:
+            raise RefusedError(f"{option} {value} does not exist in {release}; it takes {', '.join(fewer[name])}")
 
 
 class Variable(NamedTuple):

@@ -182,6 +182,8 @@ def test_decode_server_beyond_its_budget(capsys: pytest.CaptureFixture[str]) -> 
     parts = {part["name"]: part["bytes"] for part in over["parts"]}
     assert parts["temporal_state"] == 34 * 64 * 1_048_576 and parts["conv_state"] == 34 * 64 * 36_864
     assert over["bytes"] == sum(parts.values())
+    none = ("--tp-size", "8", "--dp-size", "2", "--enable-dp-attention", "--max-running-requests", "1")  # a worker
+    assert answer(capsys, "estimate", *none, "--disaggregation-mode", "decode")["decode_overrun"]["budgeted_slots"] == 0
     _, out, _ = run(capsys, *decode)
     assert "! decode role: the pool holds 96 state slots where the budget pays for 32 (3 times)" in " ".join(
         out.split()

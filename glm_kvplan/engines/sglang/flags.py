@@ -4,10 +4,10 @@ Names, spellings, accepted values and defaults are the engine's own in releases 
 (arg_groups/fields/*.py). Rows stand in the order in which resolved values are shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag, option_of
+from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag, narrowed, option_of
 from glm_kvplan.engines.sglang import flag_choices as words
 
 _DEFAULT = Reason("the engine's default", "arg_groups/fields at 0.5.23")
@@ -296,3 +296,9 @@ FLAG: Mapping[str, Flag] = {row.name: row for row in TABLE}
 def missing_in(release: str) -> frozenset[str]:
     """The names of the flags that `release` does not have."""
     return frozenset(flag.name for flag in FLAGS if not flag.exists_in(release))
+
+
+@lru_cache
+def narrowed_in(release: str) -> Mapping[str, Sequence[str]]:
+    """The flags that `release` does not have, or takes fewer values of: those it takes."""
+    return narrowed(FLAGS, release)

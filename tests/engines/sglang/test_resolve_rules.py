@@ -176,6 +176,13 @@ def test_pools_that_are_not_wired_are_refused_or_warned_about() -> None:
         resolved(attn_dp_size=2, tp_size=8)
 
 
+def test_a_value_of_another_release_is_refused() -> None:
+    """`--cuda-graph-backend-decode tc_piecewise` went with 0.5.22."""
+    assert resolved(release="0.5.21", cuda_graph_backend_decode="tc_piecewise")
+    with pytest.raises(RefusedError, match=r"tc_piecewise does not exist in .*0\.5\.22; it takes full, breakable"):
+        resolved(release="0.5.22", cuda_graph_backend_decode="tc_piecewise")
+
+
 def test_older_cards_are_warned_about_and_rocm_follows_its_own_page() -> None:
     old = resolved(A100, tp_size=8)
     assert old.kv_cache_dtype == "bfloat16"

@@ -28,7 +28,7 @@ class DecodeOverrun(NamedTuple):
     @property
     def slot_factor(self) -> float:
         """State slots held over state slots paid for: 3 at the default extra slots with up to 32 requests a worker."""
-        return self.slots / self.budgeted_slots
+        return self.slots / max(self.budgeted_slots, 1)
 
 
 def decode_overrun(rank: Rank, sizes: PoolSizes) -> DecodeOverrun | None:

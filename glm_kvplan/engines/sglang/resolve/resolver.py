@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from glm_kvplan.engines.flag import check_release
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.flags import FLAG, missing_in
+from glm_kvplan.engines.sglang.flags import FLAG, narrowed_in
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.resolve import attention, graphs, hicache, speculation, stages, unwired
 from glm_kvplan.engines.sglang.resolve import disaggregation as roles
@@ -12,7 +13,6 @@ from glm_kvplan.engines.sglang.resolve import memory_fraction as memory
 from glm_kvplan.engines.sglang.resolve import parallel_layout as parallel
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site, read_arguments
 from glm_kvplan.engines.sglang.resolve.start_checks import start_checks
-from glm_kvplan.errors import RefusedError
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.model.draft import DraftModel
 from glm_kvplan.model.geometry import Geometry
@@ -98,8 +98,4 @@ def resolve(
 
 
 def _known_to_release(a: Arguments, site: Site) -> None:
-    missing = missing_in(site.profile.base_release)
-    if missing.isdisjoint(a.given):
-        return
-    name = min(missing.intersection(a.given))
-    raise RefusedError(f"{FLAG[name].option} does not exist in {site.profile.release}; leave it out")
+    check_release(FLAG, a.given, narrowed_in(site.profile.base_release), site.profile.release)
