@@ -366,7 +366,9 @@ def test_report_and_advise_give_one_verdict(kind: str) -> None:
 
 
 def test_the_flags_to_paste_serve_it_all() -> None:
-    """Where this layout does not: those of the nearest that does, as one launch."""
+    """Where this layout does not: those of the nearest that does, as one launch; where none does, that is said."""
+    far = report_page(seen("tp8", "128k", 4000))
+    assert "no layout nearby serves it all" in markdown(far)
     found = answer("layout")
     assert not found.advised.holds
     nearest = found.advised.layouts[0]

@@ -153,6 +153,8 @@ def paste_section(answer: ReportAnswer) -> Section:
             gpus=f"{nearest.gpus} × {answer.head.gpu.name}",
         )
         blocks.append(Code(flag_lines(FLAG, nearest.flags, answer.environment), intro))
+    if not advised.holds and not advised.layouts and answer.start.failure is None:
+        blocks.append(Line(say("no layout nearby serves it all")))
     if advised.sizes is not None:
         intro = say(
             "The plan with the advised split on {gpus}, which sizes {tokens} tokens, {slots} state slots and "

@@ -228,7 +228,8 @@ def _prices(answer: SolveAnswer, priced: tuple[PricedMove, ...]) -> Section:
     )
     rows = tuple(_price_row(price, answer.certainty == "estimated") for price in priced)
     title = say(
-        "prices: each knob one step on, resolved and started anew; requests of {contexts} tokens at once",
+        "prices: each knob one step on, resolved and started anew; requests of {contexts} tokens at once, in the whole "
+        "deployment",
         contexts=answer.priced_contexts,
     )
     return Section("prices", (*blocks, Table(columns, rows)), title)
