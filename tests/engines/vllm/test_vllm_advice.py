@@ -181,6 +181,8 @@ def test_advise_command(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, *words[:-6], "--concurrency", "90000", "--json", *SERVE)
     document = json.loads(out)
     assert (code, document["holds"], document["options"]) == (1, False, [])
+    code, out, _ = run(capsys, "advise", "--gpu", "h200", "--available-gib", "4", "--context", "8k", *SERVE)
+    assert code == 1 and "No: the engine refuses to start" in out and "with this, on 8 GPUs, it does:" in out
     code, out, err = run(capsys, *words[:-6], "--prefix-states", "3", *SERVE)
     assert (code, out) == (2, "") and "leave it out" in err
     code, out, err = run(capsys, *words[:-6], "--try", "mamba-ssm-cache-dtype=float16", *SERVE)

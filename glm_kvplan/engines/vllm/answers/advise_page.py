@@ -25,7 +25,8 @@ def _advice(answer: AdviseAnswer) -> Iterator[Line | Code]:
         _serves(answer, answer.now, say("as it is it serves")), "good" if not answer.flags and answer.holds else ""
     )
     if answer.flags:
-        yield Code(answer.text, say("with this it does:"))
+        more = say("with this, on {gpus} GPUs, it does:", gpus=answer.options[0].gpus)
+        yield Code(answer.text, say("with this it does:") if answer.holds else more)
         yield Line(_serves(answer, answer.served, say("then it serves")), "good")
     elif not answer.holds:
         yield Line(say("no flag nor two of those tried serve it, nor twice the GPUs up to 64"), "bad")
