@@ -34,6 +34,7 @@ elastic_ep_backend str -
 elastic_ep_initial_size int -
 elastic_ep_join_mode str -
 elastic_ep_join_rank_offset int 0
+elastic_ep_scale_timeout float 600
 enable_amd_monokernel flag false
 enable_cp_decode_attn_tp flag false
 enable_custom_logit_processor flag false
@@ -41,6 +42,7 @@ enable_deepseek_v4_fp4_indexer flag false
 enable_deterministic_inference flag false
 enable_dynamic_batch_tokenizer flag false
 enable_dynamic_chunking flag false
+enable_elastic_expert_backup flag false
 enable_encoder_swa_bounded_replay flag false
 enable_eplb flag false
 enable_http2 flag false
@@ -72,6 +74,7 @@ ep_num_redundant_experts int 0
 export_metrics_to_file flag false
 export_metrics_to_file_dir str -
 flashinfer_a2a_dispatch_type str -
+forward_hooks data -
 gc_threshold words -
 generation_tokens_buckets words -
 gpu_id_step int 1
@@ -82,10 +85,12 @@ http2_initial_connection_window_size int 1048576
 http2_max_concurrent_streams int 200
 image_processor_backend str auto
 init_expert_location str trivial
+is_embedding flag false
 kv_canary str none
 kv_canary_sweep_interval int 0
 kv_events_config str -
 limit_mm_data_per_request data -
+load_balance_method str auto
 load_format str auto
 load_publish_endpoint str -
 log_level str info

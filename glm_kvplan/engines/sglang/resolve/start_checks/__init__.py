@@ -4,7 +4,7 @@ from functools import lru_cache
 from operator import itemgetter, ne
 
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
-from glm_kvplan.engines.sglang.resolve.start_checks import adapters, experts, kernels, scheduling, serving
+from glm_kvplan.engines.sglang.resolve.start_checks import adapters, elastic, experts, kernels, scheduling, serving
 from glm_kvplan.engines.sglang.resolve.start_checks.start_check import (
     ENVIRONMENT,
     USUAL,
@@ -14,7 +14,8 @@ from glm_kvplan.engines.sglang.resolve.start_checks.start_check import (
     refuse,
 )
 
-CHECKS: tuple[Check, ...] = (*scheduling.CHECKS, *kernels.CHECKS, *experts.CHECKS, *adapters.CHECKS, *serving.CHECKS)
+_FILES = (scheduling, kernels, experts, elastic, adapters, serving)
+CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 # Most checks cannot refuse while what they ask first is as usual: a launch skips those.
 _ASKED = tuple(asked_only(check) for check in CHECKS)
 _ASKED_BY_ANY: frozenset[str] = frozenset().union(*_ASKED)

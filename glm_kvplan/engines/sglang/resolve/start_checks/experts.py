@@ -42,23 +42,6 @@ def _deepep_v2_full(a: Launch) -> bool:
     return prefills or decodes
 
 
-def _elastic(a: Launch) -> bool:
-    """Options of elastic expert parallelism that stand without the one they belong to."""
-    joins = a.elastic_ep_join_mode
-    alone = (joins is not None or a.max_ep_size is not None) and a.elastic_ep_backend is None
-    rank = a.elastic_ep_join_rank_offset != 0 and joins != "scale"
-    grows = a.elastic_ep_backend is not None and a.max_ep_size is not None and a.max_ep_size > a.tp_size
-    scale = joins == "scale" and (a.node_rank != 1 or a.elastic_ep_join_rank_offset <= 0)
-    return bool(
-        alone
-        or rank
-        or scale
-        or (a.max_ep_size is not None and a.max_ep_size <= 0)
-        or (a.elastic_ep_initial_size is not None and not grows)
-        or (a.elastic_ep_backend is not None and a.pp_size > 1)
-    )
-
-
 def _megamoe_budget(a: Launch) -> int | None:
     """Tokens a rank of a MegaMoE server of packed FP4 experts may send; None where nobody looks."""
     if a.moe_a2a_backend != "megamoe" or a.encoder_only or a.site.gpu.vendor != "cuda":
@@ -254,12 +237,6 @@ CHECKS = (
         lambda a: bool(a.enable_eplb) and a.elastic_ep_join_mode != "scale" and a.ep_size == 1,
         "--enable-eplb needs expert parallelism (--ep-size, or an expert exchange)",
         "arg_groups/parallel_hook.py:791 at 0.5.23",
-    ),
-    Check(
-        "elastic",
-        _elastic,
-        "options of elastic expert parallelism do not fit together",
-        "arg_groups/parallel_hook.py:520-578 at 0.5.23",
     ),
     Check(
         "dwdp",
