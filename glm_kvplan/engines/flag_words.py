@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Mapping
-from textwrap import indent
 
 from glm_kvplan.engines.flag import Flag, flag
 
+_WIDTH = 74  # of a line in a terminal of 80 columns, less what continues and indents it
 Flags = Mapping[str, Flag]  # an engine's flags by name
 
 
@@ -24,9 +24,17 @@ def flag_lines(known: Flags, flags: Mapping[str, object], environment: Mapping[s
 def command_lines(
     start: str, known: Flags, flags: Mapping[str, object], environment: Mapping[str, str], *more: str
 ) -> str:
-    """A whole command: the environment's variables before it, how it starts, a flag a line, and more words."""
-    lines = (_switches(environment), start, indent(flag_lines(known, flags), "  ").lstrip(), *more)
-    return " \\\n  ".join(filter(None, lines))
+    """A whole command: the environment's variables before it, how it starts, then flags and more words, as many a line
+    as a terminal shows.
+    """
+    lines = [*filter(None, (_switches(environment), start))]
+    begun = len(lines)
+    for word in filter(None, (*(flag_word(known, name, value) for name, value in flags.items()), *more)):
+        if len(lines) > begun and len(lines[-1]) + len(word) < _WIDTH:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return " \\\n  ".join(lines)
 
 
 def _switches(environment: Mapping[str, str]) -> str:

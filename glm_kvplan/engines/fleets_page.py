@@ -5,30 +5,32 @@ from collections.abc import Callable, Iterable, Iterator
 from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
 from glm_kvplan.engines.mix_words import wanted_line
 from glm_kvplan.show.format import count, whole
-from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table
-from glm_kvplan.show.said import Said, say
+from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table, Verdict
+from glm_kvplan.show.said import Said, Text, say
 
 
 def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Line]]) -> Page:
     """`beside` says what the engine knows of a server's memory, and of what the load needs of it."""
     head = answer.head
-    lead = [Line(wanted_line(answer.demand))]
+    wanted = (wanted_line(answer.demand),)
     sections = []
     if answer.best is not None:
-        lead.append(Line(_verdict(answer.best), "good"))
         best = answer.best
-        command: tuple[Line | Code, ...] = (_command(best), *_left_out(best), *beside(best), *_requests(best))
+        verdict = Verdict(_verdict(best), "good", wanted)
+        command: tuple[Line | Code, ...] = (_command(best), *_left_out(best), *beside(best), *_requests(answer))
         sections.append(Section("command", command, say("The command to paste"), quiet=True))
     else:
         tried = tuple(whole(layout.gpus) for layout in answer.layouts)
-        lead.append(Line(say("none of these numbers of GPUs serves it: {tried}", tried=tried or ("-",)), "bad"))
-    sections.append(Section("layouts", (_layouts(answer),), say("What was tried"), quiet=True))
-    return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes)
+        verdict = Verdict(
+            say("No: none of these numbers of GPUs serves it: {tried}", tried=tried or ("-",)), "bad", wanted
+        )
+    sections.append(Section("layouts", (_layouts(answer),), say("What was tried"), quiet=True, spare=1))
+    return Page(head.title, (), tuple(sections), answer.warnings, head.notes, verdict=verdict)
 
 
 def _verdict(best: FleetShown) -> Said:
     return say(
-        "{gpus} serve it: {servers} of {layout}",
+        "Yes: {gpus} serve it: {servers} of {layout}",
         gpus=count(best.gpus, "GPU"),
         servers=count(best.servers, "server"),
         layout=best.layout,
@@ -48,14 +50,25 @@ def _left_out(best: FleetShown) -> Iterator[Line]:
         )
 
 
-def _requests(best: FleetShown) -> Iterator[Line]:
-    most = f"~{whole(best.most)}" if best.memory.certainty == "estimated" else whole(best.most)
-    yield Line(say("at most {most} of these requests at once, all servers together", most=most))
+def _requests(answer: FleetAnswer) -> Iterator[Line]:
+    """The most that the best can have at once, and the runner-up, by what is other about it."""
+    best, second = answer.best, answer.runner_up
+    assert best is not None
+    yield Line(say("at most {most} of these requests at once, all servers together", most=_most(best)))
     if best.served_at_least < best.served:
         least, served = whole(best.served_at_least), whole(best.served)
         yield Line(
             say("{least} of {served} at the low end of the memory's estimate", least=least, served=served), "careful"
         )
+    if second is not None:
+        template = "runner-up: {gpus}, {servers} of {parts}; at most {most}"
+        parts = tuple(part for part in _parts(second) if part not in _parts(best)) or _parts(second)
+        gpus, servers = count(second.gpus, "GPU"), count(second.servers, "server")
+        yield Line(say(template, gpus=gpus, servers=servers, parts=parts, most=_most(second)))
+
+
+def _most(one: FleetShown) -> str:
+    return f"~{whole(one.most)}" if one.memory.certainty == "estimated" else whole(one.most)
 
 
 def _layouts(answer: FleetAnswer) -> Table:
@@ -72,13 +85,26 @@ def _layouts(answer: FleetAnswer) -> Table:
         shown.append(answer.runner_up)
     return Table(
         columns,
-        tuple(_rows(sorted(shown, key=lambda one: one.gpus), answer.best)),
+        tuple(_rows(sorted(shown, key=lambda one: one.gpus), answer.best, _parts_of_all(answer, shown))),
         say("what was tried: the best of each number of GPUs, and the runner-up"),
     )
 
 
-def _rows(shown: Iterable[FleetShown], best: FleetShown | None) -> Iterator[Row]:
+def _parts_of_all(answer: FleetAnswer, shown: list[FleetShown]) -> tuple[Text, ...]:
+    """What all layouts have, and the verdict says of the best."""
+    if answer.best is None or len(shown) == 1:
+        return ()
+    return tuple(part for part in _parts(answer.best) if all(part in _parts(one) for one in shown))
+
+
+def _parts(one: FleetShown) -> tuple[Text, ...]:
+    parts = dict(one.layout.values).get("parts") if isinstance(one.layout, Said) else None
+    return parts if isinstance(parts, tuple) else (one.layout,)
+
+
+def _rows(shown: Iterable[FleetShown], best: FleetShown | None, common: tuple[Text, ...]) -> Iterator[Row]:
     for one in shown:
+        layout = say("{parts}", parts=tuple(part for part in _parts(one) if part not in common))
         ends: Said | str = "" if one.holds else say(one.limit)
         most = Cell(one.most, estimated=one.memory.certainty == "estimated")
-        yield Row((one.gpus, one.servers, one.served, most, ends, one.layout), "good" if one == best else "")
+        yield Row((one.gpus, one.servers, one.served, most, ends, layout), "good" if one == best else "")

@@ -30,7 +30,7 @@ def page_lines(page: Page, out: Screen, words: Words = ENGLISH) -> Lines:
 def brief_lines(page: Page, out: Screen, words: Words = ENGLISH) -> Lines:
     """The same without the sections that a screen has no place for, which the last line names.
 
-    Where that is not enough, warnings of several lines end with the first.
+    Where that is not enough, warnings of several lines end with the first, and then words are not explained.
     """
     head, foot = _head(page, out, words), _foot(page, out, words)
     shown = {n: lines for n, each in enumerate(page.sections) if (lines := _section(each, out, words))}
@@ -42,10 +42,10 @@ def brief_lines(page: Page, out: Screen, words: Words = ENGLISH) -> Lines:
         left_out = sorted([*left_out, spare.pop(0)])
         names = tuple(page.sections[n].title for n in left_out)
         more = _line(Line(say("--all shows more: {names}", names=names), "muted"), out, words)
-    short = _foot(page, out, words, brief=True)
-    if short != foot and len(_joined(head, *shown.values(), foot + more)) >= out.height:
-        foot = short
-        more = more or _line(Line(say("--all shows the warnings whole"), "muted"), out, words)
+    for short in (_foot(page, out, words, brief=True), _foot(page._replace(footer=()), out, words, brief=True)):
+        if short != foot and len(_joined(head, *shown.values(), foot + more)) >= out.height:
+            foot = short
+            more = more or _line(Line(say("--all shows the warnings whole"), "muted"), out, words)
     return _joined(head, *shown.values(), foot + more)
 
 

@@ -15,10 +15,11 @@ from glm_kvplan.show.text import brief_lines, page_lines
 SGLANG = ("--gpu", "h200", "--tp-size", "8")
 VLLM = ("--engine", "vllm-0.33.0", "--gpu", "h200", "--tensor-parallel-size", "8")
 MIX = "0.8:8k,0.2:128k"
+EAGLE = ("--speculative-algorithm", "EAGLE")
 DECODE = ("--dp-size", "8", "--enable-dp-attention", "--disaggregation-mode", "decode", "--max-running-requests", "256")
 SCREENS = (
     ("solve", *SGLANG),
-    ("solve", "--gpu", "b200", "--tp-size", "4", "--speculative-algorithm", "EAGLE"),
+    ("solve", "--gpu", "b200", "--tp-size", "4", *EAGLE),
     ("solve", *SGLANG, "--context", MIX),
     ("solve", "--gpu", "h100", "--tp-size", "4"),  # refused
     ("solve", *SGLANG, *DECODE),
@@ -26,6 +27,22 @@ SCREENS = (
     ("solve", *VLLM),
     ("solve", *VLLM, "--context", MIX),
     ("solve", *VLLM[:-1], "1"),  # refused
+    ("advise", *SGLANG, "--context", "128k", "--concurrency", "40"),
+    ("advise", *SGLANG, "--context", MIX, "--concurrency", "200"),  # not all
+    ("advise", *SGLANG, *DECODE[:3], "--context", MIX, "--concurrency", "200"),
+    ("advise", *SGLANG, "--context", MIX, "--concurrency", "100", "--enable-hierarchical-cache", "--host-gib", "1500"),
+    ("advise", "--gpu", "h100", "--tp-size", "4", "--context", "128k", "--concurrency", "40"),  # none
+    ("advise", *VLLM, "--context", "128k", "--concurrency", "40"),
+    ("advise", *VLLM, "--context", MIX, "--concurrency", "170"),
+    ("advise", "--gpu", "h200", "--gpus", "8,16", "--context", MIX, "--concurrency", "200"),
+    ("advise", "--gpu", "h200", "--gpus", "8", "--context", MIX, "--concurrency", "200", *EAGLE),
+    ("advise", "--gpu", "h200", "--gpus", "8,16", "--context", MIX, "--concurrency", "2000"),  # none
+    ("estimate", *SGLANG, "--context", "128k", "--concurrency", "40"),
+    ("estimate", *SGLANG, "--pp-size", "2", "--context", "128k", "--concurrency", "140"),  # too much
+    ("estimate", "--gpu", "b200", "--tp-size", "4", *EAGLE, "--context", MIX, "--concurrency", "40"),
+    ("estimate", *SGLANG, "--concurrency", "40", "--enable-hierarchical-cache", "--host-gib", "1500"),
+    ("estimate", *VLLM, "--context", "128k", "--concurrency", "40"),
+    ("estimate", *VLLM, "--context", MIX, "--concurrency", "400"),  # too much
 )
 
 
@@ -46,8 +63,7 @@ def test_an_answer_fits_one_screen(
     assert len(lines) <= 24
     whole = printed(capsys, (*words, "--all"))
     assert lines[-1].startswith("--all shows") or lines[-2].startswith("--all shows") or lines == whole
-    assert [line for line in lines if line.split(":")[0] in ("Yes", "No")] or "It starts" in "".join(lines)
-    told = next(n for n, line in enumerate(lines) if line.startswith(("Yes: ", "No: ", "It starts")))
+    told = next(n for n, line in enumerate(lines) if line.startswith(("Yes", "No", "At most", "It starts")))
     assert not any("GiB" in line or " GB" in line for line in lines[:told])  # the verdict comes before bytes
 
 
@@ -77,7 +93,7 @@ def test_what_a_screen_has_no_place_for_goes_by_its_number() -> None:
     assert first[-2:] == ["a word is explained", "--all shows more: Second"] and "first" in first
     least = said(PAGE, 5)
     assert least[-1] == "--all shows more: First, Second"
-    assert least == ["A page", "Yes", "but", "", "Kept", "kept", "", "! one", "a word is explained", least[-1]]
+    assert least == ["A page", "Yes", "but", "", "Kept", "kept", "", "! one", least[-1]]  # words are the last to go
 
 
 def test_a_warning_is_shortened_only_where_it_must_and_never_left_out() -> None:

@@ -350,7 +350,7 @@ def test_report_and_advise_give_one_verdict(kind: str) -> None:
     advised, asked = found.advised, found.demand.concurrency
     of_advise, of_report = advise_page(advised).verdict, report_page(found).verdict
     assert of_advise is not None and of_report is not None
-    assert of_advise == of_report._replace(remarks=())
+    assert of_advise[:2] == of_report[:2]  # sentence and tone; each has remarks of its own
     assert found.holds == advised.holds == (of_report.tone != "bad")
     if advised.now.serves(found.demand):
         assert advised.holds and found.start.holds and found.served.requests >= asked

@@ -34,7 +34,7 @@ COMMANDS = (
 def test_estimate_says_in_text_what_it_says_in_json(
     flags: tuple[str, ...], workload: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("estimate", *flags, *workload)
+    words = ("estimate", *flags, *workload, "--all")
     document = json.loads(output(capsys, *words, "--json"))
     text = output(capsys, *words)
     per_rank = [[ledger["bytes"] for ledger in stage["ledgers"]] for stage in document["stages"]]

@@ -379,7 +379,7 @@ def test_sizes_of_an_unknown_draft_are_marked_everywhere() -> None:
     assert said["solve"].partition(" stay free")[0].rpartition("\n")[2].startswith("at most ")
     sized = said["advise"].partition("the engine then sizes ")[2].partition("\n")[0]
     assert re.fullmatch(r"at most [\d,]+ tokens, at most [\d,]+ state slots, at most [\d,]+ running requests", sized)
-    assert "serves at most 8 of 8" in said["advise"]
+    assert "serve at most 8 of 8" in said["advise"]
     assert all(each.endswith("True") for each in re.findall(r"(?:tokens|requests|headroom) \S+ \w+", said["check"]))
 
 

@@ -177,12 +177,12 @@ def test_the_limits_are_raised_to_what_is_asked() -> None:
 def test_advise_command(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("advise", "--gpu", "h200", "--available-gib", "45.07", "--context", "128k", "--concurrency", "30", *SERVE)
     code, out, _ = run(capsys, *words, "--max-model-len", "131072", "-sc", json.dumps(MTP3))
-    assert code == 0 and "with this it does" in out and "--kv-cache-dtype fp8" in out
+    assert code == 0 and "flags to change; up to 42 of them fit then" in out and "--kv-cache-dtype fp8" in out
     code, out, _ = run(capsys, *words[:-6], "--concurrency", "90000", "--json", *SERVE)
     document = json.loads(out)
     assert (code, document["holds"], document["options"]) == (1, False, [])
     code, out, _ = run(capsys, "advise", "--gpu", "h200", "--available-gib", "4", "--context", "8k", *SERVE)
-    assert code == 1 and "No: the engine refuses to start" in out and "with this, on 8 GPUs, it does:" in out
+    assert code == 1 and "No: the engine refuses to start" in out and "flags to change, with 8 GPUs; up to" in out
     code, out, err = run(capsys, *words[:-6], "--prefix-states", "3", *SERVE)
     assert (code, out) == (2, "") and "leave it out" in err
     code, out, err = run(capsys, *words[:-6], "--try", "mamba-ssm-cache-dtype=float16", *SERVE)

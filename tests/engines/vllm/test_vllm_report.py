@@ -69,7 +69,8 @@ def test_its_numbers_are_those_of_the_other_commands(name: str) -> None:
     assert answer.served.requests == answer.advised.now.requests
     tone = report_page(answer).verdict
     assert tone is not None and (tone.tone == "bad") == (not answer.holds)
-    assert advise_page(answer.advised).verdict == tone._replace(remarks=())
+    said = advise_page(answer.advised).verdict
+    assert said is not None and said[:2] == tone[:2]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,6 +13,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice, Shortage, advise, served_within
 from glm_kvplan.engines.sglang.sizing.layouts import Layout
+from glm_kvplan.engines.sglang.sizing.pool_bounds import ceiling_tokens, floor_sizes
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
@@ -38,7 +39,8 @@ class AdviseAnswer(NamedTuple):
     """`served` is what the flags serve, `mean_served` if all lengths came by their shares.
 
     `now` is what it serves as launched, `default_served` what the engine's own split does. `sizes` None: nothing
-    starts. `host` are HiCache's pools under the flags, None without it.
+    starts. Of a worker's `sizes` the load needs `floor`, and memory gives `ceiling_tokens`. `host` are HiCache's pools
+    under the flags, None without it.
     """
 
     head: Head
@@ -52,6 +54,8 @@ class AdviseAnswer(NamedTuple):
     now: ServedNow
     default_served: Served
     sizes: PoolSizes | None
+    floor: PoolSizes | None
+    ceiling_tokens: int
     conversations_kept: int
     headroom: ServingShown
     shortage: Shortage | None
@@ -82,6 +86,7 @@ def answer_advise(
         hosts=Hosts(host_given.serving(demand)),
     )
     start = boot(plan, given, demand.contexts.longest, host_given)
+    advised = None if found.solution is None else server.tried(**found.flags)
     return AdviseAnswer(
         head=head_of(plan),
         demand=show_demand(demand),
@@ -90,10 +95,12 @@ def answer_advise(
         memory=budget,
         served=found.served,
         served_span=served_within(server, demand, found, budget.error_gib),
-        mean_served=_mean_served(server, demand, found),
+        mean_served=0 if advised is None else served(demand.as_mean, advised.deployment, advised.sizes).requests,
         now=served_now(plan, start, demand),
         default_served=found.default,
         sizes=None if found.solution is None else found.solution.sizes,
+        floor=None if advised is None else floor_sizes(advised, demand),
+        ceiling_tokens=0 if advised is None else ceiling_tokens(advised),
         conversations_kept=found.conversations_kept,
         headroom=ServingShown(found.headroom.usable, found.headroom.needed, found.headroom.unsure),
         shortage=found.shortage,
@@ -110,11 +117,3 @@ def _host(found: Advice, certainty: str) -> "HostShown | None":
     from glm_kvplan.engines.sglang.answers.host_shown import show_host
 
     return show_host(found.host.answer, certainty)
-
-
-def _mean_served(server: Server, demand: Demand, found: Advice) -> int:
-    advised = server.tried(**found.flags)
-    if found.solution is None or advised is None:
-        return 0
-    mean = demand._replace(contexts=demand.contexts.as_mean)
-    return served(mean, advised.deployment, found.solution.sizes).requests

@@ -1,62 +1,82 @@
 """The page of `kvplan estimate`: ledgers, one request's bill, what is allocated beside what is charged."""
 
+from collections.abc import Iterator
+
 from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer, FitShown, LedgerShown, StageShown
-from glm_kvplan.engines.sglang.answers.host_page import host_section
+from glm_kvplan.engines.sglang.answers.host_page import host_sections
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
+from glm_kvplan.engines.sglang.answers.terms import terms
 from glm_kvplan.show.format import SHORT_UNIT, count, decimal, gib, whole
-from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Verdict
 from glm_kvplan.show.said import Said, say
+from glm_kvplan.units import GIB
 
 
 def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     """Everything of the fullest rank; with `explain` the formula, values and source of every price."""
     stage = answer.fullest
-    lead = [Line(answer.head.layout, "muted"), Line(_holds(answer))]
-    if answer.mix is not None:
-        mean = (count(answer.mix.mean_needed_sizes.tokens, "token"), gib(answer.mix.mean_allocated_bytes))
-        lead.append(Line(promised(answer.mix.confidence, mean)))
-    if stage.certainty == "lower bound":
-        lead.append(
-            Line(say("the draft model's own cache is not known: every sum of bytes is at least this"), "careful")
-        )
-    if answer.fit is not None:
-        lead.append(_fit(answer.fit, stage))
-    if len(answer.stages) > 1:
-        lead.append(
-            Line(
-                say(
-                    "the fullest of {count} pipeline stages: {layers}",
-                    count=len(answer.stages),
-                    layers=layer_span(stage.layers),
-                ),
-                "muted",
-            )
-        )
+    verdict = None if answer.fit is None else _verdict(answer, answer.fit)
+    lead = [Line(answer.head.layout, "muted")]
+    if verdict is None:
+        lead += [Line(_sum(answer), "strong"), *map(Line, _remarks(answer))]
     sections = [
         Section("ledgers", (_ledger_table(answer, stage),), say("What one rank's ledgers cost"), quiet=True),
-        Section("request", (Line(_request(answer)),), say("One request"), quiet=True),
-        Section("allocated", (_allocation_table(stage),), say("What one rank's pools take"), quiet=True),
-        Section("map", (Figure(map_stack(answer.memory_map)),), say("One rank's memory, to scale"), quiet=True),
+        Section("request", (Line(_request(answer)),), say("One request"), quiet=True, spare=4),
+        Section("allocated", (_allocation_table(stage),), say("What one rank's pools take"), quiet=True, spare=2),
+        Section("map", (Figure(map_stack(answer.memory_map)),), say("Memory map"), quiet=True, spare=1),
     ]
     if answer.host is not None:
-        sections.append(host_section(answer.host))
+        sections += host_sections(answer.host)
     if explain:
         sections += [_explained(ledger) for ledger in stage.ledgers]
-    return Page(answer.head.title, tuple(lead), tuple(sections), answer.warnings, answer.head.notes)
+    head, foot = answer.head, terms(answer.head, ranks=True)
+    return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes, foot, verdict=verdict)
 
 
-def _fit(fit: FitShown, stage: StageShown) -> Line:
-    if fit.reason:
-        return Line(say("does not fit: {reason}", reason=fit.reason), "bad")
+def _verdict(answer: EstimateAnswer, fit: FitShown) -> Verdict:
+    """Whether the pools fit beside the weights, and on the host."""
     templates = {
-        True: "fits beside the weights: {left} are left for pools of {pools}",
-        None: "may fit beside the weights: {left} are left for pools of {pools}",
-        False: "does not fit beside the weights: {left} are left for pools of {pools}",
+        True: "Yes: pools of {requests} fit beside the weights: {pools} of {left}",
+        None: "Perhaps: pools of {requests} may fit beside the weights: {pools} of {left}",
+        False: "No: pools of {requests} do not fit beside the weights: {pools} of {left}",
     }
     tones = {True: "good", None: "careful", False: "bad"}
-    left = f"~{gib(fit.left_bytes)} (+-{gib(fit.error_bytes)})"
-    return Line(say(templates[fit.fits], left=left, pools=gib(stage.allocated_bytes)), tones[fit.fits])
+    text, tone, remarks = say("No: {reason}.", reason=fit.reason), "bad", tuple(_remarks(answer))
+    if not fit.reason:
+        tone = tones[fit.fits]
+        text = say(
+            templates[fit.fits],
+            requests=count(answer.workload.concurrency, "request"),
+            pools=f"{answer.fullest.allocated_bytes / GIB:.1f}",
+            left=f"~{gib(fit.left_bytes)} (+-{fit.error_bytes / GIB:.1f})",
+        )
+    if fit.fits is not False and answer.host is not None and not answer.host.holds:
+        text, tone = say("No: the host's memory does not hold the HiCache pools."), "bad"
+    return Verdict(text, tone, remarks)
+
+
+def _sum(answer: EstimateAnswer) -> Said:
+    return say(
+        "pools of {pools} a rank, {everywhere} on {gpus}; --gpu NAME tells if they fit",
+        pools=gib(answer.fullest.allocated_bytes),
+        everywhere=gib(answer.allocated_bytes_all_ranks),
+        gpus=count(answer.head.gpus, "GPU"),
+    )
+
+
+def _remarks(answer: EstimateAnswer) -> Iterator[Said]:
+    """What the numbers are of, and how sure."""
+    stage = answer.fullest
+    yield _holds(answer)
+    if answer.mix is not None:
+        mean = (count(answer.mix.mean_needed_sizes.tokens, "token"), gib(answer.mix.mean_allocated_bytes))
+        yield promised(answer.mix.confidence, mean)
+    if stage.certainty == "lower bound":
+        yield say("the draft model's own cache is not known: every sum of bytes is at least this")
+    if len(answer.stages) > 1:
+        template = "the fullest of {count} pipeline stages: {layers}"
+        yield say(template, count=len(answer.stages), layers=layer_span(stage.layers))
 
 
 def layer_span(layers: range) -> Said:

@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.answers.host_page import host_line
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.budget_words import bound_said, memory_line
-from glm_kvplan.show.format import count, whole
+from glm_kvplan.show.format import whole
 from glm_kvplan.show.page import Line, Page
 from glm_kvplan.show.said import say
 
@@ -26,8 +26,8 @@ def _beside(best: FleetShown) -> Iterator[Line]:
         yield Line(bound_said(memory), "careful")
     yield Line(
         say(
-            "a worker's pool of {tokens}: the load needs {floor}, memory gives {ceiling}",
-            tokens=count(sizes.tokens, "token"),
+            "a worker's tokens: {tokens}; the load needs {floor}, memory gives {ceiling}",
+            tokens=whole(sizes.tokens),
             floor=whole(best.floor_tokens),
             ceiling=whole(best.ceiling_tokens),
         )

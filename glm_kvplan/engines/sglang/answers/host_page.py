@@ -23,9 +23,12 @@ def host_section(host: HostShown) -> Section:
 
 
 def host_sections(host: HostShown) -> Iterator[Section]:
-    """The same in two: how the pools are sized and whether they fit, and as a detail what they are."""
-    yield Section("host", (Line(how_sized(host)), *_about_fit(host)), say(_TITLE))
-    yield Section("host-pools", (*_about_pools(host), *coverage_lines(host)), say("The host pools"), spare=3)
+    """The same in two: whether the pools fit, and as a detail what they are."""
+    sized = Line(how_sized(host))
+    yield Section("host", (sized,) if host.fit is None else tuple(_about_fit(host)), say(_TITLE))
+    pools = (*_about_pools(host), *coverage_lines(host))
+    pools = pools if host.fit is None else (sized, *pools)
+    yield Section("host-pools", pools, say("The host pools"), spare=3)
 
 
 def host_line(taken: int, available: int | None, *, fits: bool = True, at_most: bool = False) -> Line:

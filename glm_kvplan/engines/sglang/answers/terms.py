@@ -13,9 +13,10 @@ def terms(head: Head, *, ranks: bool = False) -> tuple[Said, ...]:
 
 
 def _terms(head: Head, ranks: bool) -> Iterator[Said]:
-    slots = count(int(str(head.deployment["slots_per_request"])), "slot")
-    yield say("a state slot holds one KDA state, of all KDA layers; a request takes {slots}", slots=slots)
     if ranks:
-        yield say("a rank is one GPU's process")
+        yield say("a rank is one GPU's process, a state slot holds one KDA state of all KDA layers")
+    else:
+        slots = count(int(str(head.deployment["slots_per_request"])), "slot")
+        yield say("a state slot holds one KDA state, of all KDA layers; a request takes {slots}", slots=slots)
     if head.deployment["attn_dp_size"] != 1:
         yield say("a DP worker is a group of GPUs with requests and pools of its own")

@@ -8,6 +8,7 @@ from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.moves import MOST_TP, group_flags
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice, advise, served_within
+from glm_kvplan.engines.sglang.sizing.pool_bounds import ceiling_tokens
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, Hosts
 from glm_kvplan.engines.sglang.sizing.split import most_requests, tokens_of
@@ -55,7 +56,6 @@ def advise_server(server: Server, share: Demand, hosts: Hosts = UNKNOWN_HOSTS) -
     if advised is None:
         return Advised(server.plan, {}, False, 0, 0, limit, None, 0, 0, server.budget, _notes(server), lambda: 0)
     workers = server.deployment.attn_dp_size * server.deployment.replicas
-    unbound = advised.tried(max_total_tokens=None)
     return Advised(
         plan=advised.plan,
         flags=advice.flags,
@@ -65,7 +65,7 @@ def advise_server(server: Server, share: Demand, hosts: Hosts = UNKNOWN_HOSTS) -
         limit=limit,
         sizes=advised.sizes,
         floor_tokens=tokens_of(advised, share, advice.served.per_worker),
-        ceiling_tokens=advised.sizes.tokens if unbound is None else unbound.sizes.tokens,
+        ceiling_tokens=ceiling_tokens(advised),
         memory=advised.budget,
         warnings=_notes(advised),
         at_least=lambda: served_within(server, share, advice, server.budget.error_gib)[0],

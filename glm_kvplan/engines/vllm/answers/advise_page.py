@@ -1,43 +1,49 @@
 """The page of `kvplan advise` of a vLLM launch: what to type, what it serves then, and what else would."""
 
-from collections.abc import Iterator
-
 from glm_kvplan.engines.load_verdict import ServedNow, load_verdict
 from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, Option
 from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
+from glm_kvplan.engines.vllm.answers.terms import terms
 from glm_kvplan.engines.vllm.block_bounds import bounds_line
 from glm_kvplan.show.format import three_digits, whole
-from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table
-from glm_kvplan.show.said import Said, say
+from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table, Verdict
+from glm_kvplan.show.said import say
 
 
 def advise_page(answer: AdviseAnswer) -> Page:
-    lead = (Line(answer.head.layout, "muted"), Line(memory_line(answer.memory)))
-    sections = [Section("advice", tuple(_advice(answer)), say("Advice"), quiet=True)]
-    if answer.options:
-        sections.append(Section("options", (_options(answer),), say("What serves it"), quiet=True))
-    verdict = load_verdict(answer.head, answer.demand, answer.now, advised=answer.holds)
-    return Page(answer.head.title, lead, tuple(sections), answer.warnings, answer.head.notes, verdict=verdict)
-
-
-def _advice(answer: AdviseAnswer) -> Iterator[Line | Code]:
-    yield Line(
-        _serves(answer, answer.now, say("as it is it serves")), "good" if not answer.flags and answer.holds else ""
-    )
+    sections = []
     if answer.flags:
-        more = say("with this, on {gpus} GPUs, it does:", gpus=answer.options[0].gpus)
-        yield Code(answer.text, say("with this it does:") if answer.holds else more)
-        yield Line(_serves(answer, answer.served, say("then it serves")), "good")
+        template = "flags to change; up to {most} of them fit then, bound by {limit}:"
+        if not answer.holds:
+            template = "flags to change, with {gpus} GPUs; up to {most} of them fit then, bound by {limit}:"
+        found = answer.served
+        gpus, most = answer.options[0].gpus, _about(answer, found)
+        intro = say(template, gpus=gpus, most=most, limit=say(found.limit))
+        sections.append(Section("advice", (Code(answer.text, intro),), say("Advice"), quiet=True))
     elif not answer.holds:
-        yield Line(say("no flag nor two of those tried serve it, nor twice the GPUs up to 64"), "bad")
-    yield Line(bounds_line(answer.blocks, estimated=answer.certainty == "estimated"))
+        line = Line(say("no flag nor two of those tried serve it, nor twice the GPUs up to 64"), "bad")
+        sections.append(Section("advice", (line,), say("Advice"), quiet=True))
+    bounds = Line(bounds_line(answer.blocks, estimated=answer.certainty == "estimated"))
+    sections.append(Section("blocks", (bounds,), say("Blocks"), quiet=True, spare=2))
+    if answer.options:
+        sections.append(Section("options", (_options(answer),), say("What serves it"), quiet=True, spare=1))
+    lead = (Line(answer.head.layout, "muted"),)
+    head = answer.head
+    return Page(head.title, lead, tuple(sections), answer.warnings, head.notes, terms(), verdict=_verdict(answer))
 
 
-def _serves(answer: AdviseAnswer, found: ServedNow, what: Said) -> Said:
+def _verdict(answer: AdviseAnswer) -> Verdict:
+    remarks = [memory_line(answer.memory)]
+    if answer.holds and not answer.flags:
+        template = "up to {most} of them fit, bound by {limit}"
+        remarks.insert(0, say(template, most=_about(answer, answer.now), limit=say(answer.now.limit)))
+    verdict = load_verdict(answer.head, answer.demand, answer.now, advised=answer.holds)
+    return verdict._replace(remarks=tuple(remarks))
+
+
+def _about(answer: AdviseAnswer, found: ServedNow) -> str:
     moved = answer.certainty == "estimated" and found.low != found.high
-    shown = f"~{three_digits(found.requests)}" if moved else whole(found.requests)
-    template = "{what} {requests} of {wanted}; ended by: {limit}"
-    return say(template, what=what, requests=shown, wanted=whole(answer.demand.concurrency), limit=say(found.limit))
+    return f"~{three_digits(found.requests)}" if moved else whole(found.requests)
 
 
 def _options(answer: AdviseAnswer) -> Table:

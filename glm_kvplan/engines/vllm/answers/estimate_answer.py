@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.ledger import Ledger
+from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memory
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.needed_blocks import given_blocks
 from glm_kvplan.engines.vllm.plan import Plan
@@ -74,6 +75,8 @@ class RequestShown(NamedTuple):
 class EstimateAnswer(NamedTuple):
     """`given_blocks` is what flags fix; None where memory decides. `bytes` is of all blocks needed on one GPU.
 
+    `memory` is what weights leave for blocks on a card that was named, None where flags fix the blocks.
+
     `mix` is None for requests of one length; of several `workload` names the longest.
     """
 
@@ -87,6 +90,7 @@ class EstimateAnswer(NamedTuple):
     blocks: NeededBlocks
     given_blocks: int | None
     fits: bool
+    memory: MemoryShown | None
     nbytes: int
     bytes_all_gpus: int
     ledgers: tuple[LedgerShown, ...]
@@ -107,7 +111,9 @@ def answer_estimate(plan: Plan, workload: Workload | Demand, given: HostGiven) -
     blocks = plan.blocks
     cost = workload_cost(blocks, workload)
     fixed = given_blocks(plan)
-    warnings = tuple(_shortfalls(plan, cost, fixed))
+    left = None if fixed is not None or plan.gpu_assumed else _left(plan)
+    memory = left if isinstance(left, MemoryShown) else None
+    warnings = tuple(_shortfalls(plan, cost, fixed, left))
     return EstimateAnswer(
         head=head_of(plan),
         workload=Workload(workload.context, workload.concurrency),
@@ -119,6 +125,7 @@ def answer_estimate(plan: Plan, workload: Workload | Demand, given: HostGiven) -
         blocks=NeededBlocks(cost.token_blocks, cost.state_blocks, cost.tail_blocks, cost.unused_blocks, cost.blocks),
         given_blocks=fixed,
         fits=not warnings,
+        memory=memory,
         nbytes=cost.nbytes,
         bytes_all_gpus=cost.nbytes * plan.gpus,
         ledgers=tuple(_ledger(ledger, plan.gpus) for ledger in cost.ledgers),
@@ -170,23 +177,15 @@ def _request(cost: RequestCost) -> RequestShown:
     )
 
 
-def _beside_weights(plan: Plan, cost: WorkloadCost) -> Iterator[Text]:
-    """Where the blocks are more than a named card has for them."""
+def _left(plan: Plan) -> MemoryShown | str:
+    """Memory for blocks beside the weights, or why there is none."""
     try:
-        left, _ = memory_of(plan, MemoryGiven())
+        return show_memory(memory_of(plan, MemoryGiven())[0])
     except KvplanError as error:
-        yield say("does not fit: {reason}", reason=str(error))
-        return
-    if cost.nbytes > left.high:
-        yield say(
-            "does not fit: the blocks take {size}, and vLLM has {low} to {high} beside the weights (estimated)",
-            size=gib(cost.nbytes),
-            low=gib(max(left.low, 0)),
-            high=gib(max(left.high, 0)),
-        )
+        return str(error)
 
 
-def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None) -> Iterator[Text]:
+def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None, left: MemoryShown | str | None) -> Iterator[Text]:
     """Where flags, or the card alone, are smaller than the workload."""
     deployment = plan.deployment
     if fixed is not None and cost.blocks > fixed:
@@ -195,8 +194,15 @@ def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None) -> Iterator[T
             need=count(cost.blocks, "block"),
             size=whole(fixed),
         )
-    if fixed is None and not plan.gpu_assumed:
-        yield from _beside_weights(plan, cost)
+    if isinstance(left, str):
+        yield say("does not fit: {reason}", reason=left)
+    elif left is not None and cost.nbytes > left.high_bytes:
+        yield say(
+            "does not fit: the blocks take {size}, and vLLM has {low} to {high} beside the weights (estimated)",
+            size=gib(cost.nbytes),
+            low=gib(max(left.low_bytes, 0)),
+            high=gib(max(left.high_bytes, 0)),
+        )
     if cost.requests > deployment.max_num_seqs:
         yield say(
             "does not fit: {requests} on an engine, and --max-num-seqs lets {most} run at once",

@@ -1,26 +1,67 @@
 """The page of `kvplan estimate`: blocks needed, what is written into them, what is padding, and what nothing fills."""
 
+from collections.abc import Iterator
+
 from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer, LedgerShown
-from glm_kvplan.show.format import count, decimal, whole
-from glm_kvplan.show.page import Column, Line, Page, Row, Section, Table
+from glm_kvplan.engines.vllm.answers.terms import terms
+from glm_kvplan.show.format import count, decimal, gib, whole
+from glm_kvplan.show.page import Column, Line, Page, Row, Section, Table, Verdict
 from glm_kvplan.show.said import Said, say
+from glm_kvplan.units import GIB
 
 
 def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     """Everything of one GPU; with `explain` the formula, values and source of every price."""
     sections = [
-        Section("blocks", (_blocks_table(answer),), say("The blocks one GPU needs"), quiet=True),
+        Section("blocks", (_blocks_table(answer),), say("The blocks one GPU needs"), quiet=True, spare=1),
         Section("ledgers", (_ledger_table(answer),), say("What fills them"), quiet=True),
-        Section("request", tuple(_request(answer)), say("One request"), quiet=True),
+        Section("request", tuple(_request(answer)), say("One request"), quiet=True, spare=2),
     ]
     if explain:
         sections += [_explained(ledger) for ledger in answer.ledgers]
-    lead = [Line(answer.head.layout, "muted"), Line(_holds(answer))]
+    verdict, remarks = _verdict(answer), tuple(_remarks(answer))
+    lead = [Line(answer.head.layout, "muted")]
+    if verdict is None:
+        lead += [Line(_sum(answer), "strong"), *map(Line, remarks)]
+    else:
+        verdict = verdict._replace(remarks=remarks)
+    head = answer.head
+    return Page(head.title, tuple(lead), tuple(sections), answer.warnings, head.notes, terms(), verdict=verdict)
+
+
+def _verdict(answer: EstimateAnswer) -> Verdict | None:
+    """Whether the blocks fit; None where no card is named and no flag fixes them."""
+    requests, memory = count(answer.workload.concurrency, "request"), answer.memory
+    if not answer.fits:
+        return Verdict(say("No: blocks of {requests} do not fit", requests=requests), "bad")
+    if answer.given_blocks is not None:
+        return Verdict(say("Yes: blocks of {requests} are no more than the flags give", requests=requests), "good")
+    if memory is None:
+        return None
+    text = say(
+        "Yes: blocks of {requests} fit beside the weights: {size} of ~{left}",
+        requests=requests,
+        size=f"{answer.nbytes / GIB:.1f}",
+        left=gib(memory.nbytes),
+    )
+    return Verdict(text, "good" if answer.nbytes <= memory.low_bytes else "careful")
+
+
+def _sum(answer: EstimateAnswer) -> Said:
+    return say(
+        "blocks of {size} a GPU, {everywhere} on {gpus}; --gpu NAME tells if they fit",
+        size=gib(answer.nbytes),
+        everywhere=gib(answer.bytes_all_gpus),
+        gpus=count(answer.head.gpus, "GPU"),
+    )
+
+
+def _remarks(answer: EstimateAnswer) -> Iterator[Said]:
+    yield _holds(answer)
     if answer.mix is not None:
         mean = (count(answer.mix.mean_blocks, "block"), decimal(answer.mix.mean_bytes))
-        lead.append(Line(promised(answer.mix.confidence, mean)))
-    return Page(answer.head.title, tuple(lead), tuple(sections), answer.warnings, answer.head.notes)
+        yield promised(answer.mix.confidence, mean)
 
 
 def _holds(answer: EstimateAnswer) -> Said:
