@@ -97,9 +97,9 @@ class FleetShown(NamedTuple):
     `flags` are all that the user did not give. `served` is how much of the demand they serve, `served_at_least` what
     they do at the low end of the memory's estimate, `most` how many requests of it they could hold at once. `sizes` are
     the engine's own. Of one worker's tokens the load needs `floor_tokens`, memory gives `ceiling_tokens`. `limit` is
-    what stops one more request, `memory` is one GPU's. `host` is what lies in the memory of the fullest host. `command`
-    and `plan_file`, a deployment file for `kvplan check`, are those of one server; `left_out` are options of the launch
-    that the command lacks.
+    what stops one more: than are served, of what holds than `most`. `memory` is one GPU's, `host` what lies in the
+    memory of the fullest host. `command` and `plan_file`, a deployment file for `kvplan check`, are those of one
+    server; `left_out` are options of the launch that the command lacks.
     """
 
     gpus: int

@@ -61,7 +61,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
         holds=got.requests >= share.concurrency,
         served=min(got.requests, share.concurrency),
         most=held(best.start, share.contexts) * engines,
-        limit=got.limit,
+        limit=got.limit if got.requests < share.concurrency else "blocks",
         sizes=bounds,
         floor_tokens=bounds.floor_blocks * bounds.block_tokens,
         ceiling_tokens=bounds.ceiling_blocks * bounds.block_tokens,
