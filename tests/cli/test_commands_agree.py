@@ -262,8 +262,7 @@ def the_same_bytes(asked: Asked) -> None:
     estimate = asked.ask("estimate", *asked.equal)
     pools, validate = asked.pools.document, asked.validate.document
     assert asked.pools.error == asked.validate.error
-    if asked.pools.error and estimate.error:
-        assert asked.pools.error == estimate.error == asked.explain.error
+    assert asked.explain.error in ("", asked.pools.error, estimate.error)
     if pools is None or estimate.document is None:
         return
     asks_as_given = asked.resolve.document["deployment"]
@@ -560,6 +559,8 @@ def a_text(asked: Asked) -> None:
         for sentence in sentences:
             assert sentence in words
             words = words.replace(sentence, "")
+        for limit in (document["limits"] or {"requests": ()})["requests"]:
+            words = words.replace(limit["text"], "")  # arithmetic
         assert unmatched(words, known) == [], text.document
 
 
@@ -577,14 +578,32 @@ def remedies(asked: Asked) -> None:
         elif remedy["flag"] == "available_gib":
             more = float(remedy["value"]) - document["memory"]["available_gib"]
             assert document["failure"]["missing_bytes"] in (0, int(more * GIB + 0.5))
-            continue
+            read = {"pre_gib": document["memory"]["pre_gib"], "available_gib": float(remedy["value"])}
+            then = Asked(asked.drawn._replace(memory=read), asked.folder).solve.document
         else:
             then = asked.turned(remedy["flags"], estimated=remedy["estimated"]).solve.document
         assert then is not None and then["failure"] is None, remedy
 
 
+def prices(asked: Asked) -> None:
+    """One more unit of a knob, typed, buys what solve --prices says."""
+    if asked.row["status"] != "ok" or not asked.sglang:
+        return
+    before = asked.ask("solve", "--prices", memory=True).document
+    for price in before["prices"][: None if BY_HAND else 4]:
+        after = asked.turned(price["flags"], estimated=price["estimated"]).solve.document
+        if price["failure"] is not None:
+            assert after is None or after["failure"]["kind"] == price["failure"], price
+            continue
+        bought = {"tokens": price["tokens"], "state_slots": price["slots"], "running_requests": price["requests"]}
+        assert {name: after["sizes"][name] - size for name, size in before["sizes"].items()} == bought, price
+        assert after["gpus"] - before["gpus"] == price["gpus"], price
+        free = (document["memory_map"]["segments"][-1]["bytes"] for document in (after, before))
+        assert next(free) - next(free) == price["free_bytes"], price
+
+
 ALWAYS = (heads, start)
-QUESTIONS = (the_same_bytes, sizes_typed, expectations, advice, two_releases, a_text, remedies)
+QUESTIONS = (the_same_bytes, sizes_typed, expectations, advice, two_releases, a_text, remedies, prices)
 DEAR = (a_fleet, a_report)
 
 

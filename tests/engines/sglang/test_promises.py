@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drawn import deployments
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -15,41 +16,14 @@ from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.split import default_split
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.memory.gpu import known_gpus
-
-CARDS = st.sampled_from(sorted(known_gpus()))
-RELEASES = st.sampled_from(("0.5.20", "0.5.21", "0.5.22", "0.5.23"))
-FLAGS = st.fixed_dictionaries(
-    {"tp_size": st.sampled_from((2, 4, 8))},
-    optional={
-        "attention_backend": st.just("aiter"),
-        "mem_fraction_static": st.sampled_from((0.3, 0.7, 0.8725, 0.95)),
-        "speculative_algorithm": st.just("EAGLE"),
-        "max_running_requests": st.sampled_from((1, 40, 300)),
-        "max_mamba_cache_size": st.sampled_from((3, 100, 3000)),
-        "max_total_tokens": st.sampled_from((50, 100_000)),
-        "mamba_full_memory_ratio": st.sampled_from((0.01, 0.4, 30.0)),
-        "chunked_prefill_size": st.sampled_from((-1, 2048, 32768)),
-        "disable_radix_cache": st.just(True),
-        "disaggregation_mode": st.sampled_from(("prefill", "decode")),
-        "enable_hierarchical_cache": st.just(True),
-        "pp_size": st.just(2),
-    },
-)
-GROUPS = st.sampled_from(({}, {}, {"dp_size": 2, "enable_dp_attention": True}))
-READ = st.sampled_from((None, None, 0.1, 0.25, 0.6))  # what the load leaves of the memory before it
 
 
 @st.composite
 def servers(draw: st.DrawFn) -> Server:
-    flags: dict[str, Any] = {**draw(FLAGS), **draw(GROUPS)}
-    card = draw(CARDS)
+    drawn = draw(deployments(("sglang",)))
     try:
-        made = plan(flags, gpu=card, engine=draw(RELEASES), environment={"SGLANG_USE_AITER": "1"})
-        server = Server(made, MemoryGiven())
-        share, before = draw(READ), server.plan.gpu.memory_mib / 1024 - 3
-        if share is not None:
-            server = Server(made, MemoryGiven(round(before, 2), round(before * share, 2)))
+        made = plan(drawn.flags, gpu=drawn.gpu, engine=drawn.release, environment=drawn.environment)
+        server = Server(made, MemoryGiven(**drawn.memory))
         assert server.solutions and server.budget
     except KvplanError:
         assume(False)
@@ -63,7 +37,7 @@ def typed(server: Server, flags: dict[str, Any], estimated: bool) -> Server:
     given = server.given
     if estimated:
         same_load = (server.deployment.world_size == 1) == (made.deployment.world_size == 1)
-        given = MemoryGiven(given.pre_gib if same_load else None)
+        given = MemoryGiven(given.pre_gib if same_load else None, checkpoint=given.checkpoint)
     return Server(made, given)
 
 
