@@ -45,7 +45,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "launch": (
         ("glm_kvplan/launch", f"{SGLANG}/launch_command.py"),
-        _named("launch", "shell command command_rules launch_file branches launch_corpus check_manifest")
+        _named("launch", "shell bash_itself command command_rules launch_file branches launch_corpus check_manifest")
         + _named("engines/sglang", "log_launch"),
     ),
     "weight_format": (

@@ -161,6 +161,15 @@ def test_a_rank_that_differs_is_named() -> None:
     assert (row.name, row.rank) == ("state pool of TP2", "TP2")
 
 
+@pytest.mark.parametrize("rank", ["TP0", "TP2"])
+def test_a_rank_whose_draft_pool_is_not_in_the_log_differs_in_nothing(rank: str) -> None:
+    text = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
+    target, draft = (number for number, line in enumerate(text) if rank in line and "KV Cache is allocated" in line)
+    assert reconcile(read_log([*text[:draft], *text[draft + 1 :]])[0]).explained
+    row = reconcile(read_log([*text[:target], *text[target + 1 :]])[0]).first_unexplained  # the draft's stands first
+    assert row is not None and row.name == f"token pool of {rank}"
+
+
 def test_a_boot_cut_before_its_end_is_checked_as_far_as_it_goes() -> None:
     lines = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
     upto = next(number for number, line in enumerate(lines) if "KV Cache" in line)
