@@ -24,7 +24,7 @@ def bash(script: str, cwd: Path, **environment: str) -> subprocess.CompletedProc
         env={**os.environ, "PATH": path, "NO_COLOR": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

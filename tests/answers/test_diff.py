@@ -27,7 +27,7 @@ SLOTS, FRACTION = (str(EXAMPLES / f"b200-tp4-mtp{name}.kvplan.yaml") for name in
 def kvplan(*arguments: str) -> subprocess.CompletedProcess[str]:
     code = "from glm_kvplan.cli import main; main()"
     return subprocess.run(
-        [sys.executable, "-c", code, "diff", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, "diff", *arguments], capture_output=True, text=True, timeout=300, check=False
     )
 
 

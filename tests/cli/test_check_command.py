@@ -20,7 +20,7 @@ def kvplan(*arguments: str, stdin: str = "", cwd: Path | None = None) -> subproc
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=cwd,
     )

@@ -22,7 +22,7 @@ def kvplan(*words: str, **environment: str) -> str:
         env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return done.stdout
@@ -78,7 +78,7 @@ def test_resolve_explains_every_engine_flag() -> None:
 def test_an_examples_command_can_be_pasted(name: str) -> None:
     lines = helps()[name].partition("\nExample:\n")[2].partition("\n\n")[0]
     done = subprocess.run(
-        ["bash", "-c", lines.replace("kvplan", KVPLAN, 1)], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", lines.replace("kvplan", KVPLAN, 1)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode in (0, 1), done.stderr
     assert done.stdout

@@ -19,7 +19,7 @@ def kvplan(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "glm_kvplan", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=folder,
         stdin=subprocess.DEVNULL,

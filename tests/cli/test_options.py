@@ -16,7 +16,7 @@ KVPLAN = str(Path(sys.executable).with_name("kvplan"))
 
 
 def kvplan(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([KVPLAN, *words], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([KVPLAN, *words], capture_output=True, text=True, timeout=300, check=False)
 
 
 def ledgers(*words: str) -> dict[str, dict[str, int]]:
@@ -82,7 +82,7 @@ def test_an_option_is_the_same_thing_on_every_command() -> None:
 
 def test_without_the_script() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "glm_kvplan", "info", "gpus"], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-m", "glm_kvplan", "info", "gpus"], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("info", "gpus").stdout, "")
 
@@ -94,7 +94,7 @@ def test_notes_come_after_the_answer_and_not_before_an_error() -> None:
     done = kvplan("solve", *noted, "--concurrency", "x")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1) and "note" not in done.stderr
     together = subprocess.run(
-        [KVPLAN, "solve", *noted], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30, check=True
+        [KVPLAN, "solve", *noted], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=True
     )
     lines = together.stdout.splitlines()
     assert lines[-1].startswith(said) and sum(line.startswith("kvplan: note") for line in lines) == 1

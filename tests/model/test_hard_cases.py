@@ -244,7 +244,7 @@ def test_columns_of_zero_is_no_width(capsys: pytest.CaptureFixture[str], monkeyp
 def shell(script: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "80", "KVPLAN": str(KVPLAN)}
     return subprocess.run(
-        ["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
 
 

@@ -103,7 +103,7 @@ def look_up(*names, home, revision=None, deadline=None, **environment):
         env={**clean, "HF_HOME": str(home), "NO_PROXY": "127.0.0.1", **environment},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
     )
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""  # no progress bar, no warning, no log line

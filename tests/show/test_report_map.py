@@ -110,7 +110,7 @@ def test_pools_alone(gpu: str | None) -> None:
 def shell(command: str, **environment: str) -> str:
     kvplan = str(Path(sys.executable).parent / "kvplan")
     variables = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1", **environment}
-    done = subprocess.run([kvplan, *command.split()], env=variables, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([kvplan, *command.split()], env=variables, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
 

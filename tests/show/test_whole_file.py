@@ -118,7 +118,7 @@ def test_a_killed_run_stops_no_later_one_and_its_leftover_goes(tmp_path: Path) -
     """hostile/09: in containers every run has the same process id."""
     path = tmp_path / "out.csv"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False, env=env, timeout=60)
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False, env=env, timeout=300)
     (left,) = tmp_path.iterdir()
     write(path, "one")  # fresh: it may belong to a run that has not locked it yet
     old = time.time() - 3600
