@@ -44,6 +44,8 @@ def init(
     Example: kvplan init --gpu h200 --context 64k --concurrency 32 -- sglang serve zai-org/GLM-5.3-Flash --tp 4
     """
     plan = plan_of(ctx, every_engine=True)
+    if ctx.obj["launch"] is None and sources_of(ctx)[0].launch is None and not flags_of(ctx):
+        raise InputError("nothing is launched: give --launch FILE, the launch command after --, or the engine's flags")
     load = None if context is concurrency is None else read_demand(plan, context, concurrency, 0, confidence)
     asked, _ = sources_of(ctx)
     document = plan_document(plan, load) if asked.launch is None else _naming(ctx, plan, load, output)

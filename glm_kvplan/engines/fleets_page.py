@@ -12,7 +12,7 @@ from glm_kvplan.show.said import Said, Text, say
 def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Line]]) -> Page:
     """`beside` says what the engine knows of a server's memory, and of what the load needs of it."""
     head = answer.head
-    wanted = (wanted_line(answer.demand),)
+    wanted = (wanted_line(answer.demand), *_promised(answer))
     sections = []
     if answer.best is not None:
         best = answer.best
@@ -43,6 +43,13 @@ def _command(best: FleetShown) -> Code:
     return Code(best.command, several if best.hosts_of_a_server > 1 else once)
 
 
+def _promised(answer: FleetAnswer) -> Iterator[Said]:
+    """Of a mix: for how much of the time."""
+    if answer.demand.lengths > 1 and answer.demand.confidence:
+        share = f"{100 * answer.demand.confidence:g}%"
+        yield say("{share} of the time, each request's length drawn by chance", share=share)
+
+
 def _left_out(best: FleetShown) -> Iterator[Line]:
     if best.left_out:
         yield Line(
@@ -60,6 +67,10 @@ def _requests(answer: FleetAnswer) -> Iterator[Line]:
         yield Line(
             say("{least} of {served} at the low end of the memory's estimate", least=least, served=served), "careful"
         )
+    alone = all(layout.gpus == best.gpus for layout in answer.layouts)
+    if alone and best.gpus % 2 == 0 and best.most >= 2 * answer.demand.concurrency:
+        fewer = f"--gpus {best.gpus // 2},{best.gpus}"
+        yield Line(say("half as many GPUs may do: {option} tries them", option=fewer))
     if second is not None:
         template = "runner-up: {gpus}, {servers} of {parts}; at most {most}"
         parts = tuple(part for part in _parts(second) if part not in _parts(best)) or _parts(second)

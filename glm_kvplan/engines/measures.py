@@ -8,6 +8,7 @@ from glm_kvplan.engines.ledger import Ledger
 # Measures that every engine gives, under these names; an engine's own stand beside them under its own names.
 SHARED = {
     "gpus": "GPUs",
+    "requests_of_mix": "requests of the expected mix at once",
     "requests_at_context": "requests at once",
     "longest_context": "longest request, tokens",
     "cache_bytes": "caches of all GPUs",
@@ -37,7 +38,8 @@ class Bound(NamedTuple):
 class Started(NamedTuple):
     """A deployment started. Where the start fails, `failure` says why; then there are no parts and no bounds.
 
-    `measures` are the shared ones of requests of `context` tokens, then the engine's own; `parts` what lies in the
+    `measures` are the shared ones of requests of `context` tokens (`requests_of_mix`: of a mix of lengths, where a file
+    expects one), then the engine's own; `parts` what lies in the
     memory of the fullest GPU, in bytes; `ledgers` the prices of its units.
     """
 

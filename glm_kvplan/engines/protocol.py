@@ -16,6 +16,7 @@ from glm_kvplan.engines.flag import Choice, Flag, Variable
 from glm_kvplan.errors import InputError
 
 if TYPE_CHECKING:
+    from glm_kvplan.contexts import Contexts
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.boot_logs import BesideLog, LogReader
     from glm_kvplan.engines.expectations import Expectations, Held
@@ -155,8 +156,10 @@ class Plan(Protocol):
     def calibration(self, given: "MemoryGiven", source: str) -> "Calibration":
         """The same of memory that was measured of it. Raises InputError where a part of it is missing."""
 
-    def started(self, given: "MemoryGiven", context: int, prompt: int | None = None) -> "Started":
-        """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
+    def started(
+        self, given: "MemoryGiven", context: int, prompt: int | None = None, mix: "Contexts | None" = None
+    ) -> "Started":
+        """Start it; requests are counted at `context` tokens, and of `mix`. Raises InputError, RefusedError."""
 
     def with_flags(self, **changes: object) -> Any:
         """The same with some flags changed (None takes one back) and every default resolved anew."""

@@ -10,7 +10,7 @@ from paths import ROOT
 
 from glm_kvplan.answers.diff.sides import side_of
 from glm_kvplan.answers.diff.starts import KINDS, Side, start_changes
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import contexts, parse_contexts
 from glm_kvplan.engines.measures import SHARED
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.served_requests import served
@@ -140,9 +140,10 @@ def test_every_engine_gives_the_shared_measures_whether_it_starts_or_not(
 ) -> None:
     made = plan(flags, gpu="h200", engine=engine)
     for memory in (MemoryGiven(138.5, 84.0), MemoryGiven(138.5, 0.01 if engine else 22.0)):
-        start = made.started(memory, 8192)
+        start = made.started(memory, 8192, mix=parse_contexts("0.8:4k,0.2:8k"))
         assert set(SHARED) <= {measure.name for measure in start.measures}
-        assert (start.measure("requests_at_context") == 0) == (start.failure is not None)
+        for name in ("requests_at_context", "requests_of_mix"):
+            assert (start.measure(name) == 0) == (start.failure is not None)
         assert start.measure("gpus") == 4
 
 

@@ -42,6 +42,17 @@ def test_check_says_what_solve_says(tmp_path: Path, launch: tuple[str, ...]) -> 
         assert (checked.returncode, checked.stdout) == (code, done.stdout)
 
 
+def test_without_a_launch_nothing_is_written(tmp_path: Path) -> None:
+    done = kvplan(tmp_path, "init", "--gpu", "h200")
+    assert done.returncode == 2 and "give --launch FILE" in done.stderr and not [*tmp_path.iterdir()]
+
+
+def test_a_launch_without_a_flag_of_memory_is_one(tmp_path: Path) -> None:
+    """Alone on one GPU it does not start; the file can be used all the same."""
+    done = kvplan(tmp_path, "init", "--gpu", "h200", "--", "vllm", "serve", "zai-org/GLM-5.3-Flash")
+    assert done.returncode == 1 and done.stdout.startswith("serve.kvplan.yaml: falls short\n")
+
+
 def test_the_file_has_the_flags_that_touch_memory_and_no_secret(tmp_path: Path) -> None:
     words = ("--api-key", "S3CR3T", "--kv-cache-dtype", "fp8_e4m3", "--log-level", "info")
     done = kvplan(tmp_path, "init", "-o", "-", "--gpu", "b200", "--engine", "0.5.23", *SGLANG, *words)

@@ -82,7 +82,10 @@ def read_deployment_file(path: str | Path, root: Path | None = None, shown: str 
         return parse_deployment(read_stdin("stdin", most=_LARGEST, advice=_ADVICE), "stdin", Path(), root=root)
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"{name}: a deployment file ends in {', '.join(SUFFIXES)}")
+        ends = ", ".join(SUFFIXES)
+        raise InputError(
+            f"{name}: a deployment file ends in {ends}; kvplan init --launch writes one of a launch script"
+        )
     text = read_text(path, name, most=_LARGEST, advice=_ADVICE)
     return parse_deployment(text, name, Path(path).parent, suffix == ".toml", root)
 
@@ -144,7 +147,7 @@ def _check(file: DeploymentFile) -> None:
         raise file.error("give the launch command once: as launch or as launch_file", "launch_file")
     if content.container is not None and content.launch_file is None:
         raise file.error("container names a container of launch_file, and there is none", "container")
-    if content.launch is None and content.launch_file is None and not file.flags:
+    if content.launch is None and content.launch_file is None and "flags" not in content.model_fields_set:
         raise file.error("nothing is launched: write flags, launch or launch_file")
     expect = content.expect
     if expect.contexts is not None and expect.min_concurrency is None:

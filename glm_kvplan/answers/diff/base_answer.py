@@ -9,7 +9,7 @@ from glm_kvplan import __version__
 from glm_kvplan.answers.check.checking import IN_FOLDERS, files_of
 from glm_kvplan.answers.check.deployment_file import STDIN, SUFFIXES
 from glm_kvplan.answers.diff.diff_answer import DiffAnswer, SideShown, answer_diff, side_shown
-from glm_kvplan.answers.diff.sides import Asked, Planned, common_context, plan_side, start_side
+from glm_kvplan.answers.diff.sides import Asked, Load, Planned, common_load, plan_side, start_side
 from glm_kvplan.answers.diff.starts import Side
 from glm_kvplan.engines.measures import SHARED, Measure
 from glm_kvplan.errors import InputError, KvplanError
@@ -143,9 +143,9 @@ def _found_in(folder: str, name: str) -> bool:
 def _compared(path: str, a: Asked | None, b: Asked | None) -> tuple[FileDiff, int]:
     """One file, and the exit code of its work tree's side."""
     before, after = _Tried(a), _Tried(b)
-    context = common_context([side.planned for side in (before, after) if side.planned])
+    load = common_load([side.planned for side in (before, after) if side.planned])
     for side in (before, after):
-        side.start(context)
+        side.start(load)
     if before.side is not None and after.side is not None:
         diff = answer_diff(before.side, after.side)
         return FileDiff(path, CHANGED if diff.changes else SAME, diff), 0
@@ -172,10 +172,10 @@ class _Tried:
             except KvplanError as error:
                 self._failed(error)
 
-    def start(self, context: int) -> None:
+    def start(self, load: Load) -> None:
         if self.planned is not None:
             try:
-                self.side = start_side(self.planned, context)
+                self.side = start_side(self.planned, load)
             except KvplanError as error:
                 self._failed(error)
 

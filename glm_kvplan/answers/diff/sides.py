@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from glm_kvplan.answers.check.deployment_file import DeploymentFile, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.diff.starts import Side
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.workload import DEFAULT_CONTEXT
 
@@ -22,13 +23,13 @@ class Asked(NamedTuple):
 
 
 def sides_of(a: Asked, b: Asked) -> tuple[Side, Side]:
-    """Both sides started; requests of both are counted at the same context: the one that a file expects, else 128K.
+    """Both sides started; requests of both are counted at the same lengths: those that a file expects, else 128K.
 
     Raises InputError for a file that cannot be used, RefusedError where the engine refuses its flags; both name it.
     """
     planned = [plan_side(side) for side in (a, b)]
-    context = common_context(planned)
-    first, second = (start_side(one, context) for one in planned)
+    load = common_load(planned)
+    first, second = (start_side(one, load) for one in planned)
     return first, second
 
 
@@ -55,21 +56,28 @@ def plan_side(side: Asked) -> Planned:
         raise _refused(file, side, error) from None
 
 
-def common_context(planned: Sequence[Planned]) -> int:
-    """Tokens of the requests that are counted: what a file expects, else 128K, where every server takes that."""
-    expected = [side.file.content.expect.wanted.longest for side in planned]
-    asked = next((tokens for tokens in expected if tokens is not None), DEFAULT_CONTEXT)
+class Load(NamedTuple):
+    """The requests that are counted on both sides: of `context` tokens each, and of a mix where a file expects one."""
+
+    context: int
+    mix: Contexts | None
+
+
+def common_load(planned: Sequence[Planned]) -> Load:
+    """What a file expects, the first of them that does; else 128K, where every server takes that."""
+    expected = [side.file.content.expect.wanted for side in planned]
+    asked = next((one.longest for one in expected if one.longest is not None), DEFAULT_CONTEXT)
     longest: list[int] = [side.plan.context_length for side in planned]
-    return min([asked, *longest])
+    mixes = (one.contexts for one in expected if one.contexts is not None and len(one.contexts.lengths) > 1)
+    return Load(min([asked, *longest]), next(mixes, None))
 
 
-def start_side(planned: Planned, context: int) -> Side:
+def start_side(planned: Planned, load: Load) -> Side:
     """One side started. Raises InputError, RefusedError."""
     side, file, plan = planned
+    longest = file.content.expect.wanted.longest
     try:
-        return Side(
-            file.path, plan, plan.started(file.content.memory.given, context, file.content.expect.wanted.longest)
-        )
+        return Side(file.path, plan, plan.started(file.content.memory.given, load.context, longest, load.mix))
     except RefusedError as error:
         raise _refused(file, side, error) from None
     except InputError as error:

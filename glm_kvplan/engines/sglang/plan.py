@@ -14,6 +14,7 @@ from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
 from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN, Model
 
 if TYPE_CHECKING:
+    from glm_kvplan.contexts import Contexts
     from glm_kvplan.engines.expectations import Expectations, Held
     from glm_kvplan.engines.measures import Started
     from glm_kvplan.memory.calibration import Calibration
@@ -93,11 +94,13 @@ class Plan(Given):
 
         return of_memory(self, given, source)
 
-    def started(self, given: "MemoryGiven", context: int, prompt: int | None = None) -> "Started":
-        """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
+    def started(
+        self, given: "MemoryGiven", context: int, prompt: int | None = None, mix: "Contexts | None" = None
+    ) -> "Started":
+        """Start it; requests are counted at `context` tokens, and of `mix`. Raises InputError, RefusedError."""
         from glm_kvplan.engines.sglang.answers.started import started
 
-        return started(self, given, context, prompt)
+        return started(self, given, context, prompt, mix)
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.measures import Started
@@ -99,11 +100,13 @@ class Plan(Given):
         """None: what calibrates here is the memory a log calls available. Raises InputError."""
         raise InputError(f"--calibrate {source} {NO_CALIBRATION}")
 
-    def started(self, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
-        """Start it; requests are counted at `context` tokens. Raises InputError, RefusedError."""
+    def started(
+        self, given: MemoryGiven, context: int, prompt: int | None = None, mix: Contexts | None = None
+    ) -> Started:
+        """Start it; requests are counted at `context` tokens, and of `mix`. Raises InputError, RefusedError."""
         from glm_kvplan.engines.vllm.answers.started import started
 
-        return started(self, given, context, prompt)
+        return started(self, given, context, prompt, mix)
 
     def with_flags(self, **changes: object) -> "Plan":
         """The same plan with some flags changed (None takes a flag back) and every default resolved anew."""

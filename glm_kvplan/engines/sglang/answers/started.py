@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import Contexts, contexts
 from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.sglang.checks.judgements import longest_context, resident
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -14,8 +14,12 @@ from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import Workload
 
 
-def started(plan: Plan, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
-    """Start `plan` with this memory. `context` is what requests are counted at; `prompt` the longest to serve.
+def started(
+    plan: Plan, given: MemoryGiven, context: int, prompt: int | None = None, mix: Contexts | None = None
+) -> Started:
+    """Start `plan` with this memory. Requests are counted at `context` tokens and of `mix`.
+
+    `prompt` is the longest to serve.
 
     Raises InputError for memory that is unknown or cannot be, RefusedError where the engine refuses the flags.
     """
@@ -25,7 +29,7 @@ def started(plan: Plan, given: MemoryGiven, context: int, prompt: int | None = N
     return Started(
         context,
         None if answer.failure is None else str(answer.failure),
-        (*_shared(plan, given, answer, context), *_own(plan, answer)),
+        (*_shared(plan, given, answer, context, mix), *_own(plan, answer)),
         {segment.name: segment.nbytes for segment in answer.map.segments} if starts and answer.map else {},
         tuple(_bounds(answer)),
         cost.ledgers,
@@ -37,13 +41,16 @@ def _sizes(answer: Boot) -> PoolSizes:
     return answer.solution.sizes if answer.failure is None else PoolSizes(0, 0, 0)
 
 
-def _shared(plan: Plan, given: MemoryGiven, answer: Boot, context: int) -> Iterator[Measure]:
+def _shared(plan: Plan, given: MemoryGiven, answer: Boot, context: int, mix: Contexts | None) -> Iterator[Measure]:
     deployment, sizes = plan.deployment, _sizes(answer)
     serves = answer.failure is None and context <= deployment.context_length
     rank = estimate(plan, Workload(context, 1))
     cost = rank.stages[answer.stage]
     tokens = rank.request_tokens
     yield Measure("gpus", plan.gpus, "GPU", "deployment")
+    if mix is not None:
+        held = resident(mix, deployment, sizes).requests if answer.failure is None else 0
+        yield Measure("requests_of_mix", held, "request", "deployment")
     requests = resident(contexts([(context, 1)]), deployment, sizes).requests if serves else 0
     yield Measure("requests_at_context", requests, "request", "deployment")
     longest = longest_context(deployment, sizes) if answer.failure is None else 0

@@ -182,7 +182,7 @@ def host_index(ground: Ground) -> Explanation:
     if not deployment.enable_hierarchical_cache:
         lines = (*lines, "HiCache is off in this deployment: --enable-hierarchical-cache turns it on.")
     return Explanation(
-        f"the index has {'a' if profile.host_index_pool else 'no'} host pool of its own",
+        "the index has a host pool of its own" if profile.host_index_pool else "the index has no host pool of its own",
         lines,
         figures,
         "(kv_layers + draft_layers) * host_row_bytes"

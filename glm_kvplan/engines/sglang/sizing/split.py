@@ -40,7 +40,8 @@ def slots_needed(server: Server, demand: Demand, requests: int, kept: int = 0) -
 def split_flags(server: Server, requests: int, slots: int) -> dict[str, Any]:
     """The flags of a split, as the whole engine takes them: requests and slots count over all its DP workers.
 
-    The memory fraction and the chunk are the server's own, written out: no other flag moves them then.
+    The memory fraction (without the dust of its last binary digits) and the chunk are the server's own, written out: no
+    other flag moves them then.
     """
     workers = server.deployment.attn_dp_size
     return {
@@ -48,7 +49,7 @@ def split_flags(server: Server, requests: int, slots: int) -> dict[str, Any]:
         "max_mamba_cache_size": slots * workers,
         "max_total_tokens": None,
         **chunk_flag(server, server.deployment.chunked_prefill_size),
-        "mem_fraction_static": server.typed_fraction,
+        "mem_fraction_static": round(server.typed_fraction, 12),
     }
 
 

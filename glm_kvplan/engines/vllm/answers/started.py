@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import Contexts, contexts
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.vllm.components import ledgers
@@ -14,8 +14,12 @@ from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.units import GIB
 
 
-def started(plan: Plan, given: MemoryGiven, context: int, prompt: int | None = None) -> Started:
-    """Start `plan` with this memory. `context` is what requests are counted at; a prompt moves nothing here.
+def started(
+    plan: Plan, given: MemoryGiven, context: int, prompt: int | None = None, mix: Contexts | None = None
+) -> Started:
+    """Start `plan` with this memory. Requests are counted at `context` tokens and of `mix`.
+
+    A prompt moves nothing here.
 
     Raises InputError for memory that is unknown or cannot be, RefusedError where less is free than vLLM takes.
     """
@@ -24,7 +28,7 @@ def started(plan: Plan, given: MemoryGiven, context: int, prompt: int | None = N
     return Started(
         context,
         None if failure is None else failure.reason,
-        (*_shared(begun, context), *_own(begun)),
+        (*_shared(begun, context, mix), *_own(begun)),
         {} if failure is not None else _parts(begun),
         tuple(_bounds(begun, context)),
         _ledgers(plan, context),
@@ -32,9 +36,11 @@ def started(plan: Plan, given: MemoryGiven, context: int, prompt: int | None = N
     )
 
 
-def _shared(begun: Begun, context: int) -> Iterator[Measure]:
+def _shared(begun: Begun, context: int, mix: Contexts | None) -> Iterator[Measure]:
     plan, start = begun.plan, begun.start
     yield Measure("gpus", plan.gpus, "GPU", "deployment")
+    if mix is not None:
+        yield Measure("requests_of_mix", served(start, mix).requests, "request", "deployment")
     yield Measure("requests_at_context", served(start, contexts([(context, 1)])).requests, "request", "deployment")
     longest = start.longest_context if start.failure is None else 0
     yield Measure("longest_context", longest, "token", "deployment")
