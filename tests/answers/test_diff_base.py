@@ -100,7 +100,7 @@ def test_the_comparison_is_that_of_two_files(repository: Path) -> None:
 
 
 def test_a_mix_is_counted_as_check_counts_it(repository: Path) -> None:
-    """A launch that holds more of the longest requests, and fewer of the mix that its file expects."""
+    """Fewer of the mix that the file expects; of the longest requests alone as many as before."""
     file = repository / "deploy/mix.kvplan.yaml"
     mix = "expect: {min_concurrency: 1, contexts: {8k: 14, 32k: 5, 200k: 1}}\n"
     file.write_text("gpu: H200\nflags: {tp_size: 8, max_running_requests: 128}\n" + mix)
@@ -113,8 +113,7 @@ def test_a_mix_is_counted_as_check_counts_it(repository: Path) -> None:
     done = subprocess.run(check, capture_output=True, text=True, cwd=file.parent, check=True)
     (held,) = (found for found in json.loads(done.stdout)["files"][0]["findings"] if found["name"] == "min_concurrency")
     assert changes["requests_of_mix"]["after"] == held["found"] == 64
-    assert changes["requests_of_mix"]["before"] > 64
-    assert changes["requests_at_context"]["after"] > changes["requests_at_context"]["before"]
+    assert changes["requests_of_mix"]["before"] > 64 and "requests_at_context" not in changes
 
 
 def test_markdown_names_every_file_that_changes(repository: Path, tmp_path: Path) -> None:

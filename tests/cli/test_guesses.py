@@ -104,7 +104,6 @@ def test_old_doors_name_the_new_one(topic: str, capsys: pytest.CaptureFixture[st
         ("advise --context 8k,32k", "0.8:8k,0.2:128k"),
         ("advise --gpus 8xh200", "--gpus 8 --gpu h200"),
         ("advise --gpus 1-8", "such as 1,2,4,8"),
-        ("check serve.sh", "kvplan init --launch"),
     ],
 )
 def test_options_that_there_are_not(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
