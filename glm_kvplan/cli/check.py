@@ -30,12 +30,12 @@ class Format(StrEnum):
 def check(
     context: typer.Context,
     files: Annotated[
-        list[str] | None,
+        list[str],
         typer.Argument(
-            metavar="[FILE...]",
-            help="Deployment files (docs/check.md), folders with *.kvplan.yaml files in them, or - for stdin. [.]",
+            metavar="FILE...",
+            help="Deployment files (docs/check.md), folders with *.kvplan.yaml files in them, or - for stdin.",
         ),
-    ] = None,
+    ],
     formats: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,7 +83,7 @@ def check(
     from glm_kvplan.answers.check.check_answer import answer_check
     from glm_kvplan.answers.check.checking import check_files
 
-    answer = answer_check(check_files(files or ["."], engine=engine, gpu=gpu, root=root), strict)
+    answer = answer_check(check_files(files, engine=engine, gpu=gpu, root=root), strict)
     for form, path in written:
         from glm_kvplan.show.whole_file import destination
 
