@@ -151,3 +151,18 @@ def test_an_estimate_is_marked_and_what_no_estimate_moves_is_not(tmp_path: Path)
         assert moved == ({"min_total_tokens", "headroom"} if marks else set())
         text = markdown(check_page(answer))
         assert ("\\~" in text) is marks and "| 16 requests | 16 requests |" in text
+
+
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [
+        (f"{SGLANG} --tp 2", "--tp-size 4 on 4 GPUs, not 2"),
+        ("vllm serve zai-org/GLM-5.3-Flash -tp 4", "--data-parallel-size 2 on 8 GPUs, not 4"),
+    ],
+)
+def test_a_change_that_takes_more_gpus_says_how_many(tmp_path: Path, launch: str, words: str) -> None:
+    expect = "expect: {min_context: 128k, min_concurrency: 100}\n" if launch.startswith("vllm") else ""
+    answer = check(tmp_path, f"{launch}\n", expect)
+    changes = [change for one in answer.files[0].findings for change in one.changes]
+    assert words in [change.text for change in changes]
+    assert all((" GPUs, not " in change.text) == any("size" in flag for flag in change.flags) for change in changes)

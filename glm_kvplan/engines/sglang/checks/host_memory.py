@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from glm_kvplan.engines.expectations import Change, Judgement
-from glm_kvplan.engines.sglang.checks.trial import change
+from glm_kvplan.engines.sglang.checks.trial import flags_changed
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of, ranks
@@ -52,7 +52,9 @@ def _changes(plan: Plan, fit: HostFit) -> tuple[Change, ...]:
     """The largest size or ratio that fits: the one the flags use first."""
     if fit.fits:
         return ()
-    ratio = None if fit.largest_ratio is None else change({"hicache_ratio": fit.largest_ratio, "hicache_size": None})
-    size = None if fit.largest_size is None else change({"hicache_size": fit.largest_size})
+    ratio = (
+        None if fit.largest_ratio is None else flags_changed({"hicache_ratio": fit.largest_ratio, "hicache_size": None})
+    )
+    size = None if fit.largest_size is None else flags_changed({"hicache_size": fit.largest_size})
     ordered = (size, ratio) if plan.deployment.hicache_size > 0 else (ratio, size)
     return tuple(each for each in ordered if each is not None)

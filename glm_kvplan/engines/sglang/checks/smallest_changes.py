@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Set
 
 from glm_kvplan.bisection import least
 from glm_kvplan.engines.expectations import EXPECTATIONS, Change, Expectations
-from glm_kvplan.engines.sglang.checks.trial import SERVES, change, lacking
+from glm_kvplan.engines.sglang.checks.trial import SERVES, change, lacking, more_memory
 from glm_kvplan.engines.sglang.knob_search import Lacks, Wish, nearest
 from glm_kvplan.engines.sglang.moves import MOVES
 from glm_kvplan.engines.sglang.plan import Plan
@@ -70,7 +70,7 @@ def _advised(
         short = {"boots": ""} if other is None else lacking(other, expect)
         if other is not None and not short.keys() & {"boots", *targets}:
             broken = tuple(name for name in kept if name in short)
-            return (change(turned, 0.0, broken, other.memory_moved)._replace(together=True),)
+            return (change(turned, server, other, broken)._replace(together=True),)
     return ()
 
 
@@ -105,9 +105,9 @@ def _changes(
             continue  # the weights alone do not fit: only what spreads them helps
         turned = nearest(server, move, wish, lacks)
         if turned is not None:
-            found.append(change(turned.flags, 0.0, broken(turned.server), turned.server.memory_moved))
+            found.append(change(turned.flags, server, turned.server, broken(turned.server)))
     if answer is not None and (more := _more_memory(server, lacks)) is not None:
-        found.append(change({}, more, broken(server.with_more(more))))
+        found.append(more_memory(more, broken(server.with_more(more))))
     return tuple(sorted(found, key=lambda found: len(found.then_short))[:MOST_CHANGES])
 
 

@@ -15,15 +15,22 @@ from glm_kvplan.units import GIB
 SERVES = "enough memory to serve from"  # kept like an expectation, though no file needs to name it
 
 
-def change(
-    flags: Mapping[str, Any], more_gib: float = 0.0, then_short: tuple[str, ...] = (), estimated: bool = False
-) -> Change:
-    """A change of flags or of memory, with its words."""
-    if more_gib:
-        text = f"{more_gib:.2f} GiB more free on each GPU after the load"
-    else:
-        text = typed(dict(flags)) + (" (its memory estimated)" if estimated else "")
-    return Change(flags, text, more_gib, then_short, estimated)
+def more_memory(gib: float, then_short: tuple[str, ...]) -> Change:
+    """A change of memory, with its words."""
+    return Change({}, f"{gib:.2f} GiB more free on each GPU after the load", gib, then_short)
+
+
+def flags_changed(flags: Mapping[str, Any]) -> Change:
+    """A change of flags that move no GPU's memory."""
+    return Change(flags, typed(dict(flags)))
+
+
+def change(flags: Mapping[str, Any], server: Server, other: Server, then_short: tuple[str, ...] = ()) -> Change:
+    """A change of flags that makes `server` the `other` one, with its words."""
+    gpus, now = other.plan.gpus, server.plan.gpus
+    text = typed(dict(flags)) + ("" if gpus == now else f" on {gpus} GPUs, not {now}")
+    text += " (its memory estimated)" if other.memory_moved else ""
+    return Change(flags, text, 0.0, then_short, other.memory_moved)
 
 
 def lacking(server: Server, expect: Expectations) -> dict[str, Lack]:
