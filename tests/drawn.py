@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.flag_words import flag_word
-from glm_kvplan.engines.protocol import engine_named
 from glm_kvplan.memory.gpu import known_gpus
 
 _FILE_NAMES = {"weights_gib": "target_weights_gib"}  # of memory readings, where a deployment file has another

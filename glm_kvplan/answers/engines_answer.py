@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from glm_kvplan.engines.protocol import NAMES, Engine, engine_named
+from glm_kvplan.engines.by_name import NAMES, engine_named
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.show.said import Text, say
 
 

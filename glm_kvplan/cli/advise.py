@@ -11,7 +11,8 @@ from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, PrefixStates, read_demand
-from glm_kvplan.engines.protocol import Plan, answering
+from glm_kvplan.engines.by_name import answering
+from glm_kvplan.engines.protocol import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import cards_in
 from glm_kvplan.reading.secret_words import quoted

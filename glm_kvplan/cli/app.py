@@ -15,7 +15,8 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from glm_kvplan.cli import COMMANDS, PANELS, WORDS
 from glm_kvplan.cli.answering import print_notes
 from glm_kvplan.cli.language import LANGUAGES, spoken, take_language
-from glm_kvplan.engines.protocol import Engine, assumed_engine
+from glm_kvplan.engines.by_name import assumed_engine
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError, KvplanError, one_line
 from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.show.said import Text

@@ -3,7 +3,7 @@
 import typer
 
 from glm_kvplan.cli.options import asked_engine
-from glm_kvplan.engines.protocol import NAMES
+from glm_kvplan.engines.by_name import NAMES
 
 
 def devices() -> list[str]:

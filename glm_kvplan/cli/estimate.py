@@ -10,7 +10,7 @@ from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, read_held
-from glm_kvplan.engines.protocol import answering
+from glm_kvplan.engines.by_name import answering
 
 
 @takes(*DEPLOYMENT)

@@ -8,7 +8,7 @@ from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, asked_engine, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, Context, read_load, read_workload
-from glm_kvplan.engines.protocol import answering, engine_answering
+from glm_kvplan.engines.by_name import answering, engine_answering
 
 
 def _topics(ctx: typer.Context) -> list[str]:

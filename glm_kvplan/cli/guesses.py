@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from glm_kvplan.cli import COMMANDS
-from glm_kvplan.engines.protocol import Engine, assumed_engine
+from glm_kvplan.engines.by_name import assumed_engine
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import quoted
 

@@ -6,7 +6,7 @@ import typer
 
 from glm_kvplan.cli.answering import note, print_answer
 from glm_kvplan.cli.options import Json, Model, Revision, every_release
-from glm_kvplan.engines.protocol import assumed_engine, engine_answering, find_release
+from glm_kvplan.engines.by_name import assumed_engine, engine_answering, find_release
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import quoted
 

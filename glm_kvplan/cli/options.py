@@ -11,9 +11,10 @@ import typer
 from glm_kvplan.cli import DEPLOYMENT_PANEL, WORDS
 from glm_kvplan.cli.answering import note
 from glm_kvplan.cli.option_groups import FlagGroup, OptionGroup
+from glm_kvplan.engines.by_name import NAMES, assumed_engine, check_answers, engine_named, find_release
 from glm_kvplan.engines.planner import Launchable, given
-from glm_kvplan.engines.protocol import NAMES, Given, assumed_engine, check_answers, engine_named, find_release
 from glm_kvplan.engines.protocol import Engine as EngineAnswers
+from glm_kvplan.engines.protocol import Given
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu, known_gpus
 

@@ -8,7 +8,7 @@ from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, Confidence, read_held
-from glm_kvplan.engines.protocol import answering
+from glm_kvplan.engines.by_name import answering
 
 Context = Annotated[
     str | None,

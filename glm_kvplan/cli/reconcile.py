@@ -8,9 +8,10 @@ import typer
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.options import ContainerName, Json, Launch, Model, Revision, Set, every_release, launch_given
 from glm_kvplan.engines.boot_logs import BesideLog, LoggedBoots, read_boots
+from glm_kvplan.engines.by_name import NAMES, engine_answering, engine_named
 from glm_kvplan.engines.launches import Launchable, launched_engine
 from glm_kvplan.engines.planner import read_launch
-from glm_kvplan.engines.protocol import NAMES, Engine, engine_answering, engine_named
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import known_gpus
 

@@ -17,8 +17,9 @@ from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, PrefixStates, read_demand
+from glm_kvplan.engines.by_name import answering, assumed_engine, told_engine
 from glm_kvplan.engines.flag_words import flag_word
-from glm_kvplan.engines.protocol import Plan, answering, assumed_engine, told_engine
+from glm_kvplan.engines.protocol import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.show.page import Line, Page

@@ -5,7 +5,7 @@ import typer
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
-from glm_kvplan.engines.protocol import answering
+from glm_kvplan.engines.by_name import answering
 
 
 @takes(*DEPLOYMENT)

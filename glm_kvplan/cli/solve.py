@@ -11,7 +11,7 @@ from glm_kvplan.cli.memory_options import MEMORY
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Confidence, read_mix, read_tokens
-from glm_kvplan.engines.protocol import answering
+from glm_kvplan.engines.by_name import answering
 
 
 @takes(*DEPLOYMENT, MEMORY)

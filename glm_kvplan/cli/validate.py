@@ -12,7 +12,7 @@ from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, read_held
-from glm_kvplan.engines.protocol import answering
+from glm_kvplan.engines.by_name import answering
 from glm_kvplan.engines.tensors_shown import Allocating
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_size

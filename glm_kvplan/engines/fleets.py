@@ -9,8 +9,9 @@ from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.by_name import head_of
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
-from glm_kvplan.engines.protocol import Given, Plan, head_of
+from glm_kvplan.engines.protocol import Given, Plan
 from glm_kvplan.engines.saved_plan import expected_of, model_named, plan_document
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven

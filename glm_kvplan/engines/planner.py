@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glm_kvplan.engines.protocol import Command, Given, Plan, Release, engine_named, find_release
+from glm_kvplan.engines.by_name import engine_named, find_release
+from glm_kvplan.engines.protocol import Command, Given, Plan, Release
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.launch import Container, Found
 from glm_kvplan.launch.marked_words import printable

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from glm_kvplan.engines.protocol import Engine, assumed_engine
+from glm_kvplan.engines.by_name import assumed_engine
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
 from glm_kvplan.show.whole_file import destination

@@ -13,7 +13,7 @@ from glm_kvplan.answers.check.deployment_file import DeploymentFile, parse_deplo
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.file_schema import json_schema
 from glm_kvplan.answers.check.positions import PlacedError, toml_lines
-from glm_kvplan.engines.protocol import NAMES, engine_named, find_release
+from glm_kvplan.engines.by_name import NAMES, engine_named, find_release
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu, known_gpus
 

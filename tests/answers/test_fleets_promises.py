@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import glm_kvplan as kv
 from glm_kvplan.answers.check.checking import check_file
 from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.by_name import answering
 from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
-from glm_kvplan.engines.protocol import answering
 from glm_kvplan.engines.saved_plan import to_yaml
 from glm_kvplan.engines.sglang.sizing.served_requests import served as sglang_served
 from glm_kvplan.engines.sglang.sizing.server import Server

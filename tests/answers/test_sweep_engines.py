@@ -14,8 +14,9 @@ from glm_kvplan.answers.sweep.axes import read_axis
 from glm_kvplan.answers.sweep.pareto import frontier
 from glm_kvplan.answers.sweep.points import Sweep, Workload
 from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.by_name import engine_named, find_release
 from glm_kvplan.engines.planner import given, plan
-from glm_kvplan.engines.protocol import Given, engine_named, find_release
+from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve as solve_sglang
 from glm_kvplan.engines.sweep_columns import COMMON, SERVED_PER_GPU
 from glm_kvplan.engines.twin_flags import translated

@@ -23,8 +23,8 @@ from shown_numbers import unmatched
 
 from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.by_name import answering, engine_named
 from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.protocol import answering, engine_named
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.json import plain
 from glm_kvplan.units import GIB

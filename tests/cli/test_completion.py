@@ -15,7 +15,7 @@ import typer
 from glm_kvplan.cli import COMMANDS
 from glm_kvplan.cli.app import _named, app
 from glm_kvplan.cli.option_groups import FlagOption
-from glm_kvplan.engines.protocol import NAMES, engine_named
+from glm_kvplan.engines.by_name import NAMES, engine_named
 
 # Of kvplan's own options: something that each completes.
 CHOICES = {

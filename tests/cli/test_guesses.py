@@ -8,7 +8,7 @@ from glm_kvplan.cli import COMMANDS, main
 from glm_kvplan.cli.app import _options, app
 from glm_kvplan.cli.guesses import _MEANT, _ONCE, _OPTIONS
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.engines.protocol import NAMES, engine_named
+from glm_kvplan.engines.by_name import NAMES, engine_named
 from glm_kvplan.engines.twins import _GUESSED
 
 

@@ -16,8 +16,8 @@ import pytest
 from glm_kvplan.answers.sweep.axes import read_axis
 from glm_kvplan.answers.sweep.points import Sweep
 from glm_kvplan.cli import main
+from glm_kvplan.engines.by_name import NAMES, engine_named
 from glm_kvplan.engines.planner import given
-from glm_kvplan.engines.protocol import NAMES, engine_named
 from glm_kvplan.engines.sweep_columns import sweeping
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.rows import Field, write_csv, write_jsonl

@@ -103,7 +103,7 @@ OWN_WORDS = {"context_length", "max_running_requests", "page_size", "block_size"
 
 
 def engine_words() -> set[str]:
-    from glm_kvplan.engines.protocol import NAMES, engine_named
+    from glm_kvplan.engines.by_name import NAMES, engine_named
 
     engines = [engine_named(name) for name in NAMES]
     flags = {flag.name for engine in engines for flag in engine.flags if "_" in flag.name}

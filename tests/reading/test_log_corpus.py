@@ -9,8 +9,8 @@ from boots import SECRETS
 from paths import DATA
 
 from glm_kvplan.engines.boot_logs import BesideLog, read_boots
+from glm_kvplan.engines.by_name import NAMES, answering, engine_named
 from glm_kvplan.engines.planner import read_launch
-from glm_kvplan.engines.protocol import NAMES, answering, engine_named
 from glm_kvplan.errors import InputError
 
 FOLDER = DATA / "logs_corpus"

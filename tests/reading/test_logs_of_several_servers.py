@@ -7,7 +7,7 @@ import pytest
 from paths import DATA
 
 from glm_kvplan.engines.boot_logs import read_boots
-from glm_kvplan.engines.protocol import engine_named
+from glm_kvplan.engines.by_name import engine_named
 
 LOGS = DATA / "logs"
 SGLANG = [engine_named("sglang")]

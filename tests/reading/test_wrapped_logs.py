@@ -8,7 +8,7 @@ import pytest
 from paths import DATA
 
 from glm_kvplan.engines.boot_logs import read_boots
-from glm_kvplan.engines.protocol import NAMES, engine_named
+from glm_kvplan.engines.by_name import NAMES, engine_named
 
 ENGINES = [engine_named(name) for name in NAMES]
 # not the records of Docker and Kubernetes: nobody copies those from a terminal

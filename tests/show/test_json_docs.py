@@ -129,7 +129,7 @@ def test_the_tables_are_the_types() -> None:
 
 
 def test_sweeps_columns_are_named() -> None:
-    from glm_kvplan.engines.protocol import NAMES, engine_named
+    from glm_kvplan.engines.by_name import NAMES, engine_named
     from glm_kvplan.engines.sweep_columns import sweeping
 
     text = section("sweep")

@@ -5,8 +5,8 @@ from pathlib import Path
 from glm_kvplan.answers.check.deployment_file import SUFFIXES, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.engines.boot_logs import read_boots
+from glm_kvplan.engines.by_name import NAMES, engine_named
 from glm_kvplan.engines.log_stream import Progress
-from glm_kvplan.engines.protocol import NAMES, engine_named
 from glm_kvplan.memory.calibration import Calibration
 
 

@@ -7,7 +7,7 @@ from glm_kvplan import __version__
 from glm_kvplan.answers.check.checking import Checked, exit_code
 from glm_kvplan.answers.check.findings import Finding
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.protocol import head_of
+from glm_kvplan.engines.by_name import head_of
 from glm_kvplan.show.judged import Place
 from glm_kvplan.show.said import Text
 

@@ -10,8 +10,9 @@ from glm_kvplan.answers.check.complaints import complaint
 from glm_kvplan.answers.check.file_text import looks_like_toml, parse_toml, parse_yaml
 from glm_kvplan.answers.check.named_files import launches_of_file, launches_of_text
 from glm_kvplan.answers.check.positions import PlacedError, line_of
+from glm_kvplan.engines.by_name import assumed_engine, engine_named, told_engine
 from glm_kvplan.engines.launches import launched_engine
-from glm_kvplan.engines.protocol import Engine, assumed_engine, engine_named, told_engine
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.given_values import GivenValues
 from glm_kvplan.reading.guarded_file import read_stdin, read_text

@@ -14,9 +14,10 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from glm_kvplan.contexts import LARGEST_SHARE, LEAST_SHARE, contexts, parse_shares
+from glm_kvplan.engines.by_name import NAMES, assumed_engine, engine_named
 from glm_kvplan.engines.expectations import EXPECTATIONS, KINDS, Expectations
 from glm_kvplan.engines.flag import Flag
-from glm_kvplan.engines.protocol import NAMES, Engine, assumed_engine, engine_named
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import known_gpus

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.answers.check.deployment_file import DeploymentFile
 from glm_kvplan.answers.check.named_files import HOW, launches_of_file, launches_of_text, local_file, named_file
+from glm_kvplan.engines.by_name import find_release
 from glm_kvplan.engines.planner import card_of, plan, read_launch
-from glm_kvplan.engines.protocol import Command, Release, find_release
+from glm_kvplan.engines.protocol import Command, Release
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.forms import LARGEST_TEXT
 from glm_kvplan.launch.launch import Container

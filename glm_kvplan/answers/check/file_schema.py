@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from glm_kvplan.engines.protocol import NAMES, Engine, assumed_engine, engine_named
+from glm_kvplan.engines.by_name import NAMES, assumed_engine, engine_named
+from glm_kvplan.engines.protocol import Engine
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OF_ENGINE = ("flags", "environment")

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from glm_kvplan.answers.diff.starts import Side, start_changes
 from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.by_name import head_of
 from glm_kvplan.engines.changes import Change
-from glm_kvplan.engines.protocol import head_of
 from glm_kvplan.show.said import Text, say
 
 

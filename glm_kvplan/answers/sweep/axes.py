@@ -7,8 +7,9 @@ from itertools import chain
 from math import prod
 
 from glm_kvplan.answers.sweep.spans import Span, read_list, read_numbers
+from glm_kvplan.engines.by_name import NAMES, assumed_engine, engine_named, find_release, told_engine
 from glm_kvplan.engines.flag import Flag, option_of, read_value
-from glm_kvplan.engines.protocol import NAMES, Engine, Release, assumed_engine, engine_named, find_release, told_engine
+from glm_kvplan.engines.protocol import Engine, Release
 from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, sweeping
 from glm_kvplan.engines.twins import twin_in
 from glm_kvplan.errors import InputError

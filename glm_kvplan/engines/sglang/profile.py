@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from glm_kvplan.engines.protocol import Engine, engine_named
+from glm_kvplan.engines.by_name import engine_named
+from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError, one_line
 from glm_kvplan.model.geometry import Geometry
 

@@ -11,8 +11,8 @@ from paths import DATA
 
 from glm_kvplan.cli import main
 from glm_kvplan.engines.boot_logs import BesideLog
+from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.protocol import engine_named
 from glm_kvplan.engines.vllm.boot_fits import BootFit, fit_boot, plan_document
 from glm_kvplan.engines.vllm.boot_lines import ANCHORS, LINES
 from glm_kvplan.engines.vllm.boot_reader import LogReader, read_boot

@@ -9,7 +9,7 @@ import glm_kvplan as kv
 from glm_kvplan.cli import main
 from glm_kvplan.cli.app import _command
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.engines.protocol import check_answers, engine_named
+from glm_kvplan.engines.by_name import check_answers, engine_named
 from glm_kvplan.engines.vllm.answers.solve_answer import SolveAnswer, answer_solve
 from glm_kvplan.engines.vllm.answers.solve_page import solve_page
 from glm_kvplan.errors import InputError
