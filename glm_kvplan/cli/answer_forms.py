@@ -1,7 +1,9 @@
-"""`--format FORM`: what is printed; `--format FORM=FILE`: what is written where."""
+"""`--format FORM`: what is printed; `--format FORM=FILE`: what is written where. The option, read and carried out."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import typer
 
 from glm_kvplan.errors import InputError
 
@@ -13,6 +15,16 @@ class Forms(NamedTuple):
 
     printed: str
     written: tuple[tuple[str, str], ...]
+
+
+def form_option(known: Sequence[str]) -> Any:
+    """`--format` of a command whose answer has these forms."""
+    return typer.Option(
+        "--format",
+        help=f"How to print the answer: {', '.join(known)}. FORMAT=FILE writes it there; may be repeated. [text]",
+        metavar="FORMAT[=FILE]",
+        autocompletion=lambda: [*known],
+    )
 
 
 def check_form(name: str, known: Sequence[str]) -> None:
@@ -44,3 +56,13 @@ def read_forms(asked: Sequence[str], json: bool, known: Sequence[str]) -> Forms:
     if len({path for _, path in written}) < len(written):
         raise InputError("--format writes two forms into one file; name two")
     return Forms(printed[0] if printed else known[0], tuple(written))
+
+
+def write_forms(forms: Forms, write: Callable[[str, Any], None]) -> None:
+    """Every form into its file, then the one that is printed; `write` takes a form and a stream, None to print it."""
+    for form, path in forms.written:
+        from glm_kvplan.show.whole_file import destination
+
+        with destination(path, option="--format") as file:
+            write(form, file)
+    write(forms.printed, None)

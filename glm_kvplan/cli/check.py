@@ -1,14 +1,13 @@
 """`kvplan check`: deployment files held against what they expect."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glm_kvplan.cli.answer_forms import read_forms
+from glm_kvplan.cli.answer_forms import form_option, read_forms, write_forms
 from glm_kvplan.cli.answering import write_answer
-from glm_kvplan.cli.options import Json, every_release
+from glm_kvplan.cli.options import Json, Root, every_release
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import known_gpus
 
@@ -36,15 +35,7 @@ def check(
             help="Deployment files (docs/check.md), folders with *.kvplan.yaml files in them, or - for stdin.",
         ),
     ],
-    formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--format",
-            help=f"How to print the answer: {', '.join(Format)}. FORMAT=FILE writes it there; may be repeated. [text]",
-            metavar="FORMAT[=FILE]",
-            autocompletion=lambda: [*Format],
-        ),
-    ] = None,
+    formats: Annotated[list[str] | None, form_option([*Format])] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Warnings fail, too, unless the file tolerates them.")
     ] = False,
@@ -63,14 +54,7 @@ def check(
             "--gpu", help="Check every file on this GPU instead of its own.", metavar="NAME", autocompletion=known_gpus
         ),
     ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root",
-            help="Folder for the files that deployment files name. [each deployment file's own; no other is read]",
-            metavar="DIR",
-        ),
-    ] = None,
+    root: Root = None,
     json: Json = False,
 ) -> int:
     """Whether deployments start and hold what their files expect. Exit code 0: yes; 1: no; 2: a file is unusable.
@@ -79,21 +63,16 @@ def check(
     """
     if context.obj["launch"] is not None:
         raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
-    printed, written = read_forms(formats or [], json, [*Format])
+    forms = read_forms(formats or [], json, [*Format])
     from glm_kvplan.answers.check.check_answer import answer_check
     from glm_kvplan.answers.check.checking import check_files
 
     answer = answer_check(check_files(files, engine=engine, gpu=gpu, root=root), strict)
-    for form, path in written:
-        from glm_kvplan.show.whole_file import destination
-
-        with destination(path, option="--format") as file:
-            _write(answer, form, file)
-    _write(answer, printed)
+    write_forms(forms, lambda form, stream: _write(answer, form, stream))
     return answer.exit_code
 
 
-def _write(answer: "CheckAnswer", form: str, stream: Any = None) -> None:
+def _write(answer: "CheckAnswer", form: str, stream: Any) -> None:
     """The whole answer in one form, to standard output or into a file."""
     from glm_kvplan.answers.check.check_page import check_page
     from glm_kvplan.answers.check.finding_words import judged

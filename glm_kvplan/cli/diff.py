@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glm_kvplan.cli.answer_forms import read_forms
+from glm_kvplan.cli.answer_forms import form_option, read_forms, write_forms
 from glm_kvplan.cli.answering import write_answer
-from glm_kvplan.cli.options import Json, every_release
+from glm_kvplan.cli.options import Json, Root, every_release
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import known_gpus
 
@@ -50,21 +50,8 @@ def diff(
             "--gpu", help="GPU of both sides; given twice, of A and of B.", metavar="NAME", autocompletion=known_gpus
         ),
     ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root", help="Folder for the files that deployment files name. [each file's own]", metavar="DIR"
-        ),
-    ] = None,
-    formats: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--format",
-            help=f"How to print the answer: {', '.join(_FORMS)}. FORMAT=FILE writes it there; may be repeated. [text]",
-            metavar="FORMAT[=FILE]",
-            autocompletion=lambda: [*_FORMS],
-        ),
-    ] = None,
+    root: Root = None,
+    formats: Annotated[list[str] | None, form_option(_FORMS)] = None,
     json: Json = False,
 ) -> int:
     """What changes from A to B in resolved flags, pools and limits, the most bytes first.
@@ -86,12 +73,7 @@ def diff(
 
         command, answer = "diff --base", answer_base(base, files or ["."], engines, gpus, root)
         page, code = lambda: base_page(answer), answer.exit_code
-    for form, path in forms.written:
-        from glm_kvplan.show.whole_file import destination
-
-        with destination(path, option="--format") as file:
-            write_answer(command, answer, page, form, file)
-    write_answer(command, answer, page, forms.printed)
+    write_forms(forms, lambda form, stream: write_answer(command, answer, page, form, stream))
     return code
 
 

@@ -98,6 +98,14 @@ Environment = Annotated[
         autocompletion=lambda: [f"{name}=" for name in _known_switches()],
     ),
 ]
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        help="Folder for the files that deployment files name. [each deployment file's own; no other is read]",
+        metavar="DIR",
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="Print the whole answer; without it one screen of it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables (schema: docs/json.md).")]
 

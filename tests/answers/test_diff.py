@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from glm_kvplan.answers.diff.sides import side_of
+from glm_kvplan.answers.diff.sides import Asked, sides_of
 from glm_kvplan.answers.diff.starts import KINDS, Side, start_changes
 from glm_kvplan.contexts import contexts, parse_contexts
 from glm_kvplan.engines.measures import SHARED
@@ -29,6 +29,12 @@ def kvplan(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code, "diff", *arguments], capture_output=True, text=True, timeout=300, check=False
     )
+
+
+def side_of(path: str, engine: str | None = None) -> Side:
+    """One side alone."""
+    asked = Asked(path, engine)
+    return sides_of(asked, asked)[0]
 
 
 def test_two_engines_differ_as_their_own_sizing_does() -> None:

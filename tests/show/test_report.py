@@ -21,7 +21,7 @@ from glm_kvplan.engines.sglang.answers.advise_page import advise_page
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
 from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.components import COMPONENTS
-from glm_kvplan.engines.sglang.components.component import APART
+from glm_kvplan.engines.sglang.components.component import PADDING, SLAB
 from glm_kvplan.engines.sglang.sizing import memory_map
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.served_requests import Demand
@@ -316,7 +316,7 @@ def test_the_librarys_names_have_chinese() -> None:
     names = {
         memory_map.FREE,
         memory_map.RETURNED,
-        *(text for kind in (*APART, *(each.segment for each in COMPONENTS)) for text in (kind.name, kind.note)),
+        *(text for kind in (PADDING, SLAB, *(each.segment for each in COMPONENTS)) for text in (kind.name, kind.note)),
     }
     for kind in ("mtp", "host", "refused"):
         start = seen(kind).start

@@ -33,12 +33,6 @@ def sides_of(a: Asked, b: Asked) -> tuple[Side, Side]:
     return first, second
 
 
-def side_of(path: str, engine: str | None = None, gpu: str | None = None) -> Side:
-    """One side alone."""
-    asked = Asked(path, engine, gpu)
-    return sides_of(asked, asked)[0]
-
-
 class Planned(NamedTuple):
     """One side planned, not started."""
 

@@ -9,7 +9,7 @@ from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.format import count, three_digits, whole
 from glm_kvplan.show.said import Said, say
 
-_OWN = ("kv_cache_memory_bytes", "num_gpu_blocks_override")  # flags that fix the blocks
+FIXES_BLOCKS = ("kv_cache_memory_bytes", "num_gpu_blocks_override")
 
 
 class BlockBounds(NamedTuple):
@@ -25,7 +25,7 @@ class BlockBounds(NamedTuple):
 
 def block_bounds(begun: Begun, given: MemoryGiven, contexts: Contexts, requests: int) -> BlockBounds:
     """The bounds for so many requests at once in one engine. Raises InputError, RefusedError as a start does."""
-    fixed = {name: None for name in _OWN if begun.plan.flags.get(name) is not None}
+    fixed = {name: None for name in FIXES_BLOCKS if begun.plan.flags.get(name) is not None}
     unbound = begin(begun.plan.with_flags(**fixed), given) if fixed else begun
     floor = blocks_of_mix(begun.start, contexts, requests) + 1
     return BlockBounds(begun.start.count, begun.plan.blocks.tokens_a_block, floor, unbound.start.count)

@@ -38,7 +38,7 @@ def held(start: Start, contexts: Contexts) -> int:
     return largest_unbounded(lambda requests: blocks_of_mix(start, contexts, requests) <= start.usable) or 0
 
 
-def check(demand: Demand) -> None:
+def refuse_prefix_states(demand: Demand) -> None:
     """Refuse what blocks are not kept for. Raises InputError."""
     if demand.prefix_states:
         raise InputError("--prefix-states: vLLM keeps states of prefixes in blocks that nobody needs; leave it out")

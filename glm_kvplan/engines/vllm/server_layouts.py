@@ -5,7 +5,7 @@ from typing import Any
 
 from glm_kvplan.engines.fleets import Advised
 from glm_kvplan.engines.vllm.answers.memory_shown import show_memory
-from glm_kvplan.engines.vllm.block_bounds import block_bounds
+from glm_kvplan.engines.vllm.block_bounds import FIXES_BLOCKS, block_bounds
 from glm_kvplan.engines.vllm.moves import HIGHEST_UTILIZATION, UTILIZATION_STEP
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.served_requests import held, served
@@ -73,7 +73,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
 
 def _utilizations(plan: Plan) -> Iterator[float]:
     """More of the card, step by step; none where the user said how much."""
-    if plan.flags.keys() & {"gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override"}:
+    if not plan.flags.keys().isdisjoint(("gpu_memory_utilization", *FIXES_BLOCKS)):
         return
     found = round(plan.deployment.gpu_memory_utilization + UTILIZATION_STEP, 4)
     while found <= HIGHEST_UTILIZATION:

@@ -33,7 +33,6 @@ PADDING = SegmentKind("padding page", "one page more than the pool's tokens, in 
 SLAB = SegmentKind(
     "draft-layer state slab", "a state slab for the draft layer, which has no state", "state slot", "states"
 )
-APART = (PADDING, SLAB)  # what several components hold a part of
 
 
 class Part(NamedTuple):

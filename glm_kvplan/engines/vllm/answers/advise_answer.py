@@ -11,7 +11,7 @@ from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memor
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.block_bounds import BlockBounds, block_bounds
 from glm_kvplan.engines.vllm.plan import Plan
-from glm_kvplan.engines.vllm.served_requests import check, served
+from glm_kvplan.engines.vllm.served_requests import refuse_prefix_states, served
 from glm_kvplan.engines.vllm.starting import Begun, begin
 from glm_kvplan.engines.vllm.turns import Does, Turn, turns
 from glm_kvplan.errors import InputError, KvplanError
@@ -77,7 +77,7 @@ def answer_advise(
     says nothing. Raises InputError for unknown memory and for prefix states, RefusedError where less is free than vLLM
     takes.
     """
-    check(demand)
+    refuse_prefix_states(demand)
     state_dtype = only_try(tries, "mamba_ssm_cache_dtype")
     if state_dtype not in (None, "bfloat16", "float32"):
         raise InputError(f"--try mamba-ssm-cache-dtype={state_dtype}: the KDA state is float32 or bfloat16")

@@ -7,7 +7,7 @@ from glm_kvplan.engines.flag_words import command_lines
 from glm_kvplan.engines.fleets import Advised, FleetAnswer, model_word, seek
 from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.plan import Plan
-from glm_kvplan.engines.vllm.served_requests import check
+from glm_kvplan.engines.vllm.served_requests import refuse_prefix_states
 from glm_kvplan.engines.vllm.server_layouts import advise_server, server_layouts
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
@@ -26,7 +26,7 @@ def answer_fleet(
     host_given: HostGiven = UNKNOWN_HOST,
 ) -> FleetAnswer:
     """See `engines.fleets.seek`. Raises InputError for prefix states, too."""
-    check(demand)
+    refuse_prefix_states(demand)
     return seek(plan, demand, given, gpus, tries, per_host, _Layouts(plan, given))
 
 
