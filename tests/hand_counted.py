@@ -7,12 +7,12 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.rank import Rank
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.units import GIB
+from glm_kvplan.workload import Demand
 
 Flags = dict[str, Any]
 

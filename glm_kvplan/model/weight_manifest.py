@@ -14,7 +14,7 @@ from glm_kvplan.model.geometry import Geometry
 MANIFEST = Path(__file__).parent / "data" / "weights-manifest.json.gz"
 LOAD_BYTES = {"BF16": 2, "F32": 4, "F8_E4M3": 1}
 
-# The manifest's words for where a kind lives, as the short name that `layer_counts` counts.
+# The manifest's words for where a kind lives, as the short name that `Manifest.layers` counts by.
 _LAYERS = {
     "every decoder layer": "every",
     "KDA": "kda",

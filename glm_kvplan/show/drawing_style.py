@@ -56,7 +56,7 @@ CHINESE = (
 
 
 class Shape(NamedTuple):
-    """The width a chart is drawn for, in points; `titled` charts carry their title, for use outside a page."""
+    """The width a chart is drawn for, in points; with a `title` it carries that, for use outside a page."""
 
     width: float = WIDE
     title: str = ""

@@ -17,12 +17,12 @@ from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.planner import Given, given, plan
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.profile import load_profile
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
+from glm_kvplan.engines.sglang.sizing.served_requests import served
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.units import GIB, LARGEST_COUNT
-from glm_kvplan.workload import DEFAULT_CONTEXT
+from glm_kvplan.workload import DEFAULT_CONTEXT, Demand
 
 RECORDS = [json.loads(line) for line in gzip.decompress((DATA / "sizing.jsonl.gz").read_bytes()).splitlines()]
 EXAMPLE_B = {"tp_size": 4, "speculative_algorithm": "EAGLE"}

@@ -18,13 +18,13 @@ from glm_kvplan.engines.sglang.answers.report_charts import PANELS
 from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.answers.solve_page import price_move, unsure
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.vllm.answers.report_answer import answer_report as vllm_report
 from glm_kvplan.engines.vllm.answers.report_page import report_page as vllm_page
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.chart import PanelChart, Stack
 from glm_kvplan.show.languages import LANGUAGES, load_words
 from glm_kvplan.show.page_file import page_bytes
+from glm_kvplan.workload import Demand
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")

@@ -24,7 +24,6 @@ from glm_kvplan.engines.sglang.components import COMPONENTS
 from glm_kvplan.engines.sglang.components.component import PADDING, SLAB
 from glm_kvplan.engines.sglang.sizing import memory_map
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show import drawing
 from glm_kvplan.show.chart import PanelChart, Stack
@@ -35,6 +34,7 @@ from glm_kvplan.show.markdown import markdown
 from glm_kvplan.show.page import Cell, Figure, Line, Page, Table
 from glm_kvplan.show.page_file import page_bytes
 from glm_kvplan.show.said import ENGLISH, Words
+from glm_kvplan.workload import Demand
 
 SHOW = ROOT / "glm_kvplan" / "show"
 CHARTS = ("map", "frontier", "prices", "split", "host")

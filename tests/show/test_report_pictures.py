@@ -13,10 +13,10 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer, answer_report
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.host_answer import HostGiven
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
 
 MTP = {
     "tp_size": 4,

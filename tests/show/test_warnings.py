@@ -17,7 +17,6 @@ from glm_kvplan.engines.sglang.answers.report_page import report_page
 from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
 from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.workload_cost import Workload
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.html import html
@@ -25,6 +24,7 @@ from glm_kvplan.show.json import document
 from glm_kvplan.show.markdown import markdown
 from glm_kvplan.show.page import Page
 from glm_kvplan.show.text import print_page
+from glm_kvplan.workload import Demand
 
 DEPLOYMENTS = {
     "plain": {"tp_size": 8},

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Sglang:
-    """See `engines.engine.Engine`."""
+    """See `engines.protocol.Engine`."""
 
     name = "sglang"
     title = "SGLang"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Vllm:
-    """See `engines.engine.Engine`."""
+    """See `engines.protocol.Engine`."""
 
     name = "vllm"
     title = "vLLM"

@@ -35,7 +35,6 @@ from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.host_sizes import stage_plans
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_rank
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
@@ -44,7 +43,7 @@ from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
 from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
 from glm_kvplan.show.markdown import markdown
 from glm_kvplan.units import GB, GIB
-from glm_kvplan.workload import HostGiven
+from glm_kvplan.workload import Demand, HostGiven
 
 CARDS = {"B200": "b200", "H200": "h200", "GB300": "gb300:256703", "RTX PRO 6000": "rtxpro6000", "GB10": "gb10"}
 IN_SUMS = ("draft.kv_data_ptrs", "draft.data_ptrs", "token_allocator.free_pages")  # no shapes in the records

@@ -11,11 +11,12 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.sizing.advice import advise
 from glm_kvplan.engines.sglang.sizing.prices import prices
 from glm_kvplan.engines.sglang.sizing.remedies import remedies
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
+from glm_kvplan.engines.sglang.sizing.served_requests import served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.split import default_split
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.workload import Demand
 
 
 @st.composite

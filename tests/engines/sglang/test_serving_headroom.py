@@ -6,13 +6,13 @@ from hand_counted import EXACT, PAGE, PLAIN, SLOT, TEN, one_rank, server_of
 from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.rank import ranks
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_headroom import headroom_of, raised_fraction, with_headroom
 from glm_kvplan.engines.sglang.sizing.split import best_split, tokens_needed, with_flags
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.tensor import device_bytes
 from glm_kvplan.units import GIB, MIB
+from glm_kvplan.workload import Demand
 
 
 def test_room_is_what_is_left_against_what_is_needed() -> None:

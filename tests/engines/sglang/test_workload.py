@@ -10,9 +10,10 @@ from glm_kvplan.bisection import largest, largest_near, largest_unbounded, least
 from glm_kvplan.contexts import MOST_BINS, Contexts, contexts, parse_contexts, read_histogram
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served, slots_of_request
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, check_demand, served, slots_of_request
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import LARGEST_COUNT
+from glm_kvplan.workload import Demand
 
 PLAIN = Deployment()  # five state slots a request, nothing reserved ahead
 MIX = Contexts((1000, 100), (1, 3))
@@ -190,9 +191,9 @@ def test_workers_share_a_demand() -> None:
 
 
 def test_demands_no_pool_serves() -> None:
-    check(Demand(one(100), 1), PLAIN)
-    check(Demand(one(1_048_576), LARGEST_COUNT, LARGEST_COUNT), PLAIN)
-    check(Demand(one(100), 1), Deployment(disable_radix_cache=True))
+    check_demand(Demand(one(100), 1), PLAIN)
+    check_demand(Demand(one(1_048_576), LARGEST_COUNT, LARGEST_COUNT), PLAIN)
+    check_demand(Demand(one(100), 1), Deployment(disable_radix_cache=True))
     for demand, deployment, words in (
         (Demand(one(5), 0), PLAIN, r"concurrency 0 must lie between 1 and 2\*\*48"),
         (Demand(one(5), LARGEST_COUNT + 1), PLAIN, "concurrency .* must lie between"),
@@ -201,7 +202,7 @@ def test_demands_no_pool_serves() -> None:
         (Demand(one(5), 1, 1), Deployment(disable_radix_cache=True), "prefix states need the radix cache"),
     ):
         with pytest.raises(InputError, match=words):
-            check(demand, deployment)
+            check_demand(demand, deployment)
 
 
 # -- searching by halving ----------------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice, Shortage, advise, served_within
 from glm_kvplan.engines.sglang.sizing.layouts import Layout
 from glm_kvplan.engines.sglang.sizing.pool_bounds import ceiling_tokens, floor_sizes
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
-from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
+from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.sglang.answers.host_shown import HostShown

@@ -20,14 +20,14 @@ from glm_kvplan.engines.sglang.sizing.frontier import fits, frontier
 from glm_kvplan.engines.sglang.sizing.host_answer import UNKNOWN_HOST, HostGiven
 from glm_kvplan.engines.sglang.sizing.prices import prices
 from glm_kvplan.engines.sglang.sizing.ratio_curve import RatioCurve, ratio_curve
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, check_demand, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.sizing_steps import Step, sizing_steps
 from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
-from glm_kvplan.workload import Workload
+from glm_kvplan.workload import Demand, Workload
 
 
 class ReportAnswer(NamedTuple):
@@ -73,7 +73,7 @@ def answer_report(
 
     Raises InputError for a demand no pool serves and for unknown memory, RefusedError as `boot` does.
     """
-    check(demand, plan.deployment)
+    check_demand(demand, plan.deployment)
     host_given = host_given.serving(demand)
     found, server = boot(plan, given, demand.contexts.longest, host_given), Server(plan, given)
     starts = found.failure is None

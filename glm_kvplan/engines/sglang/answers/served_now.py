@@ -3,9 +3,10 @@
 from glm_kvplan.engines.load_verdict import ServedNow, refuses
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.frontier import fits
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, served
+from glm_kvplan.engines.sglang.sizing.served_requests import served
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.show.said import say
+from glm_kvplan.workload import Demand
 
 
 def served_now(plan: Plan, found: Boot, demand: Demand) -> ServedNow:

@@ -7,12 +7,13 @@ from glm_kvplan.engines.sglang.components import row_bytes, slot_bytes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import binding
 from glm_kvplan.engines.sglang.sizing.headroom import judge
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, check, served, slots_of_request
+from glm_kvplan.engines.sglang.sizing.served_requests import check_demand, served, slots_of_request
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sweep_columns import COMMON, UPPER_BOUND, Column
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import say
 from glm_kvplan.units import GIB
+from glm_kvplan.workload import Demand
 
 CONTEXT_FLAG = "context_length"
 ADVICE = {
@@ -75,7 +76,7 @@ class Point(NamedTuple):
     def _served(self, demand: Demand) -> tuple[int, str]:
         """Requests of the demand at once, and what stops one more. Raises InputError where nothing could serve it."""
         deployment = self.server.deployment
-        check(demand, deployment)
+        check_demand(demand, deployment)
         answer = served(demand, deployment, self.server.sizes)
         return answer.requests, self.requests_bound_by if answer.limit == "running requests" else answer.limit
 

@@ -6,9 +6,10 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, served
 from glm_kvplan.engines.sglang.sizing.start import Boot
 from glm_kvplan.units import GIB, LARGEST_COUNT
+from glm_kvplan.workload import Demand
 
 
 def judge(expect: Expectations, plan: Plan, answer: Boot) -> dict[str, Judgement]:

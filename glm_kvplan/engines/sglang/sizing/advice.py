@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.bisection import least
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks, typed
+from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks
 from glm_kvplan.engines.sglang.sizing.layouts import Layout, nearest_layouts
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, check_demand, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_headroom import (
     ServingHeadroom,
@@ -27,6 +27,7 @@ from glm_kvplan.engines.sglang.sizing.split import (
     split_flags,
 )
 from glm_kvplan.units import MIB
+from glm_kvplan.workload import Demand
 
 
 class Shortage(NamedTuple):
@@ -59,11 +60,6 @@ class Advice(NamedTuple):
         """The whole demand is served, and a host that is known holds HiCache's pools."""
         return self.shortage is None and (self.host is None or self.host.answer.fits)
 
-    @property
-    def command(self) -> str:
-        """The flags as one would paste them."""
-        return typed(self.flags)
-
 
 def advise(
     server: Server,
@@ -82,13 +78,13 @@ def advise(
     what stays free covers what serving needs, uncertainty included. `state_dtype` tries another state dtype as well:
     accuracy is the caller's business. Last, room for serving is made where the pools leave too little.
 
-    "Requests of the workload served at once" is what `workload.served` counts. They are never fewer than under the
-    engine's default split (`split.default_split`) of the same server, because the engine's own slots, requests and
+    "Requests of the workload served at once" is what `served_requests.served` counts. They are never fewer than under
+    the engine's default split (`split.default_split`) of the same server, because the engine's own slots, requests and
     tokens are among the splits searched. Raises InputError for a demand no pool size can serve, SizingError for a
     strategy the engine refuses. Where the server refuses the longest of the demand, a larger context_length is tried.
     With HiCache the host pools are lowered until `hosts` holds them (`host_advice`), those of other layouts too.
     """
-    check(demand, server.deployment)
+    check_demand(demand, server.deployment)
     server.solutions  # noqa: B018  # a strategy that the engine refuses is refused here
     given, longer = server, _longer(server, demand)
     if longer is None:

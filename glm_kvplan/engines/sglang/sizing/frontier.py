@@ -3,10 +3,11 @@
 from glm_kvplan.contexts import contexts
 from glm_kvplan.engines.frontier_points import Frontier, FrontierPoint, lengths
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.split import most_requests
 from glm_kvplan.engines.sglang.sizing.start import Boot
+from glm_kvplan.workload import Demand
 
 MOST = 1 << 20  # more requests than any pool holds
 

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.engines.sglang.knob_search import Wish
 from glm_kvplan.engines.sglang.moves import MOST_TP, MOVE, MOVES, group_flags
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, check, served
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, check_demand, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, Hosts, host_advice
 from glm_kvplan.engines.sglang.sizing.split import requests_wanted, split_for
 from glm_kvplan.errors import KvplanError
+from glm_kvplan.workload import Demand
 
 
 class Layout(NamedTuple):
@@ -37,7 +38,7 @@ def nearest_layouts(server: Server, demand: Demand, most: int, hosts: Hosts = UN
             continue
         try:
             other = server.with_flags(**changes)
-            check(demand, other.deployment)
+            check_demand(demand, other.deployment)
         except KvplanError:
             continue
         split = split_for(other, demand, requests_wanted(other, demand))

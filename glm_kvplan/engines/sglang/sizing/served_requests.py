@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import LARGEST_COUNT
-from glm_kvplan.workload import Demand as Demand
+from glm_kvplan.workload import Demand
 
 
 class Served(NamedTuple):
@@ -29,7 +29,7 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     """How many requests of the demand the pools of every worker hold at once.
 
     A worker serves n requests at once when n is at most its running requests, n times the slots of a request (with
-    its prefix states) are at most its state slots, and n contexts of the mix (see `Contexts.counts`) fill at most its
+    its prefix states) are at most its state slots, and n contexts of the mix (see `Contexts.tokens`) fill at most its
     tokens, which must also exceed the longest context; none where the server refuses the longest. The demand's
     concurrency is spread evenly over the workers (attention DP times replicas); the busiest one decides. Scheduling
     order and cache hits are not part of it: this is what can be resident, with every request at its full length.
@@ -60,7 +60,7 @@ def served(demand: Demand, deployment: Deployment, sizes: PoolSizes) -> Served:
     return Served(min(demand.concurrency, fits * workers), fits, limit)
 
 
-def check(demand: Demand, deployment: Deployment) -> None:
+def check_demand(demand: Demand, deployment: Deployment) -> None:
     """Refuse a demand that no pool size can serve. Raises InputError."""
     if not 0 < demand.concurrency <= LARGEST_COUNT:
         raise InputError(f"concurrency {demand.concurrency} must lie between 1 and 2**48")

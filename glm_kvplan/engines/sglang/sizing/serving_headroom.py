@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from glm_kvplan.bisection import largest, least
 from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.split import (
     Split,
@@ -15,6 +14,7 @@ from glm_kvplan.engines.sglang.sizing.split import (
     tokens_needed,
     with_flags,
 )
+from glm_kvplan.workload import Demand
 
 FRACTION_STEPS = 200  # the memory fraction rises by 0.005
 

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from glm_kvplan.bisection import largest, largest_near
 from glm_kvplan.engines.sglang.moves import chunk_flag
-from glm_kvplan.engines.sglang.sizing.served_requests import Demand, Served, served, slots_of_request
+from glm_kvplan.engines.sglang.sizing.served_requests import Served, served, slots_of_request
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution
+from glm_kvplan.workload import Demand
 
 # The engine's own split: no explicit slots or tokens, its default ratio.
 OWN_SPLIT: dict[str, Any] = dict.fromkeys(("max_mamba_cache_size", "mamba_full_memory_ratio", "max_total_tokens"))
