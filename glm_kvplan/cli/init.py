@@ -61,8 +61,10 @@ def init(
     if output == _STDOUT:
         print(text, end="")
         return 0
-    if not output.lower().endswith((".yaml", ".yml")):
+    if Path(output).suffix.lower() not in (".yaml", ".yml"):
         raise InputError(f"--output {output}: a deployment file is written as YAML; call it NAME.kvplan.yaml")
+    if asked.launch is not None and Path(output).exists() and Path(output).samefile(asked.launch):
+        raise InputError(f"--output {output}: is the launch's own file; give another name")
     save(output, text, force=force, option="--output")
     print(f"kvplan: wrote {without_userinfo(output)}", file=sys.stderr)
     return _checked(output)

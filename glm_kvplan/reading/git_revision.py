@@ -14,8 +14,16 @@ _LARGEST = 10 << 20  # bytes of a file; larger ones are no text that a deploymen
 _MOST_FILES, _MOST_BYTES = 50_000, 256 << 20  # of all that is laid out
 _BATCH = 32 << 20
 _LINK = "120000"
-# Nothing is fetched, nobody is asked, no index is touched; and messages are in English.
-_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+# Nothing is fetched (by a git that does not know the second, neither), nobody is asked, no index is touched; and
+# messages are in English.
+_ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")  # of another folder than ours
 
 
 class _Entry(NamedTuple):
@@ -104,10 +112,9 @@ def find_revision(name: str, folder: Path) -> Revision:
 
 def _run(folder: Path, words: Sequence[str], name: str, data: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
     command = ["git", "--no-pager", "--literal-pathspecs", "-C", str(folder), *words]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK} | _ENVIRONMENT
     try:
-        return subprocess.run(
-            command, input=data, capture_output=True, timeout=_SECONDS, check=False, env={**os.environ, **_ENVIRONMENT}
-        )
+        return subprocess.run(command, input=data, capture_output=True, timeout=_SECONDS, check=False, env=environment)
     except FileNotFoundError:
         raise InputError(f"--base {name}: git is not installed here") from None
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:

@@ -165,6 +165,16 @@ def test_bad_use_is_one_line_and_exit_code_2(repository: Path, arguments: tuple[
     assert says in done.stderr and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
 
 
+def test_the_repository_is_the_one_around_the_files(repository: Path) -> None:
+    """A hook of git runs with the names of its own repository in the environment."""
+    there = str(repository / ".git")
+    for environment in ({"GIT_DIR": there}, {"GIT_DIR": ".git", "GIT_PREFIX": "x/"}, {"GIT_WORK_TREE": "/"}):
+        done = kvplan(repository, "--base", "main", "deploy", **environment)
+        assert "5 deployment files: 1 changed, 1 added, 1 removed, 1 not comparable, 1 the same" in " ".join(
+            done.stdout.split()
+        )
+
+
 def test_outside_of_a_repository_and_without_git(tmp_path: Path, repository: Path) -> None:
     (tmp_path / "a.kvplan.yaml").write_text(FLAGS.format(8))
     done = kvplan(tmp_path, "--base", "main")

@@ -67,6 +67,29 @@ def test_the_file_has_the_flags_that_touch_memory_and_no_secret(tmp_path: Path) 
     assert "--context and --concurrency say more" in done.stderr
 
 
+def test_a_flag_of_json_is_kept_without_its_secrets(tmp_path: Path) -> None:
+    override = {"password": "S3CR3T", "num_key_value_heads": 4, "a": [{"api_key": "S3CR3T"}]}
+    words = ("--json-model-override-args", json.dumps(override), "--speculative-algorithm", "EAGLE")
+    words += ("--speculative-draft-model-path", "https://u:S3CR3T@example.org/zai-org/GLM-5.3-Flash")
+    done = kvplan(tmp_path, "init", "-o", "-", "--gpu", "b200", *SGLANG, *words)
+    assert done.returncode == 0 and "S3CR3T" not in done.stdout + done.stderr
+    kept = yaml.safe_load(done.stdout)["flags"]["json_model_override_args"]
+    assert kept == {"num_key_value_heads": 4, "a": [{}]}
+
+
+@pytest.mark.parametrize(("name", "says"), [("serve.yaml", "is the launch's own file"), (".yaml", "call it NAME")])
+def test_the_launch_is_never_replaced_and_the_name_is_one_that_check_reads(
+    tmp_path: Path, name: str, says: str
+) -> None:
+    launch = tmp_path / "serve.yaml"
+    launch.write_text("sglang serve zai-org/GLM-5.3-Flash --tp 4\n")
+    (tmp_path / "linked.yaml").symlink_to(launch)
+    for output in (name, "linked.yaml" if name == launch.name else name):
+        done = kvplan(tmp_path, "init", "--gpu", "h200", "--launch", launch.name, "-o", output, "--force")
+        assert done.returncode == 2 and says in done.stderr
+    assert launch.read_text().startswith("sglang serve") and not (tmp_path / ".yaml").exists()
+
+
 def test_a_mix_and_switches_are_kept(tmp_path: Path) -> None:
     done = kvplan(
         tmp_path,
