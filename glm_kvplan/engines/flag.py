@@ -118,6 +118,8 @@ def check_release(
     flags: Mapping[str, Flag], given: Mapping[str, object], fewer: Mapping[str, Sequence[str]], release: str
 ) -> None:
     """Raise RefusedError for what `release` does not know; `fewer` is what is `narrowed` in it."""
+    if fewer.keys().isdisjoint(given):
+        return
     for name in sorted(fewer.keys() & given.keys()):
         value, option = given[name], flags[name].option
         if not fewer[name]:

@@ -43,9 +43,14 @@ def temporal_bytes(geometry: Geometry, dtype: str, shards: int) -> int:
 def layer_bytes(rank: Rank) -> int:
     """Bytes of one slot in one layer on one rank."""
     geometry, deployment, _, _ = rank
-    shards = deployment.linear_attn_tp_size
-    window = conv_bytes(geometry, deployment.mamba_conv_dtype, shards)
-    return window + temporal_bytes(geometry, deployment.mamba_ssm_dtype, shards)
+    return _layer_bytes(
+        geometry, deployment.mamba_conv_dtype, deployment.mamba_ssm_dtype, deployment.linear_attn_tp_size
+    )
+
+
+@lru_cache(maxsize=256)
+def _layer_bytes(geometry: Geometry, conv_dtype: str, ssm_dtype: str, shards: int) -> int:
+    return conv_bytes(geometry, conv_dtype, shards) + temporal_bytes(geometry, ssm_dtype, shards)
 
 
 def charge(rank: Rank) -> int:
