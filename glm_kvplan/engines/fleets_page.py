@@ -20,11 +20,9 @@ def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Lin
         command: tuple[Line | Code, ...] = (_command(best), *_left_out(best), *beside(best), *_requests(answer))
         sections.append(Section("command", command, say("The command to paste"), quiet=True))
     else:
-        tried = tuple(whole(layout.gpus) for layout in answer.layouts)
-        verdict = Verdict(
-            say("No: none of these numbers of GPUs serves it: {tried}", tried=tried or ("-",)), "bad", wanted
-        )
-    sections.append(Section("layouts", (_layouts(answer),), say("What was tried"), quiet=True, spare=1))
+        verdict = Verdict(_none(answer), "bad", wanted)
+    if answer.layouts:
+        sections.append(Section("layouts", (_layouts(answer),), say("What was tried"), quiet=True, spare=1))
     return Page(head.title, (), tuple(sections), answer.warnings, head.notes, verdict=verdict)
 
 
@@ -35,6 +33,13 @@ def _verdict(best: FleetShown) -> Said:
         servers=count(best.servers, "server"),
         layout=best.layout,
     )
+
+
+def _none(answer: FleetAnswer) -> Said:
+    if not answer.layouts:
+        return say("No: nothing to try: no layout divides these numbers of GPUs, or the engine refuses those that do")
+    tried = tuple(whole(layout.gpus) for layout in answer.layouts)
+    return say("No: none of these numbers of GPUs serves it: {tried}", tried=tried)
 
 
 def _command(best: FleetShown) -> Code:

@@ -6,8 +6,6 @@ from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.vllm.served_requests import blocks_of_mix
 from glm_kvplan.engines.vllm.starting import Begun, begin
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show.format import count, three_digits, whole
-from glm_kvplan.show.said import Said, say
 
 FIXES_BLOCKS = ("kv_cache_memory_bytes", "num_gpu_blocks_override")
 
@@ -29,18 +27,3 @@ def block_bounds(begun: Begun, given: MemoryGiven, contexts: Contexts, requests:
     unbound = begin(begun.plan.with_flags(**fixed), given) if fixed else begun
     floor = blocks_of_mix(begun.start, contexts, requests) + 1
     return BlockBounds(begun.start.count, begun.plan.blocks.tokens_a_block, floor, unbound.start.count)
-
-
-def bounds_line(bounds: BlockBounds, *, estimated: bool) -> Said:
-    """`estimated`: so is the memory that they come from."""
-
-    def about(number: int) -> str:
-        return f"~{three_digits(number)}" if estimated else whole(number)
-
-    return say(
-        "a GPU has {blocks} blocks of {tokens}: the load needs {floor}, memory gives {ceiling}",
-        blocks=whole(bounds.num_blocks) if bounds.num_blocks != bounds.ceiling_blocks else about(bounds.num_blocks),
-        tokens=count(bounds.block_tokens, "token"),
-        floor=whole(bounds.floor_blocks),
-        ceiling=about(bounds.ceiling_blocks),
-    )

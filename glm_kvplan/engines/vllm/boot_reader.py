@@ -118,22 +118,6 @@ class LogReader:
         return last
 
 
-def read_boot(text: str) -> Boot:
-    """The last start in a text. Raises InputError for a text that is none of vLLM's."""
-    reader = LogReader()
-    for number, line in enumerate(text.splitlines(), 1):
-        reader.read(number, line)
-    if not reader.boots:
-        raise InputError("no line of a vLLM boot log found: none of its memory lines stands in the text")
-    return reader.boots[-1]
-
-
-def recognizes(text: str) -> bool:
-    """Whether a text looks like a log of vLLM."""
-    head = text[: 1 << 22]
-    return "Initializing a V1 LLM engine" in head or any(line.pattern.search(head) for line in LINES)
-
-
 def _keep(printed: dict[str, Printed], new: Printed) -> None:
     old = printed.get(new.name)
     if old is None or (new.name in LEAST and new.value < old.value):

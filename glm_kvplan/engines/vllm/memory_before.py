@@ -55,12 +55,15 @@ FEW_CAPTURES = 128
 
 
 class Available(NamedTuple):
-    """Bytes for the blocks of one GPU. `low` and `high` are what they may be; equal where they are given."""
+    """Bytes for the blocks of one GPU. `low_bytes` and `high_bytes` are what they may be; equal where they are given.
 
+    `how`: "given", "measured" or "estimated".
+    """
+
+    how: str
     nbytes: int
-    low: int
-    high: int
-    how: str  # "given", "measured" or "estimated"
+    low_bytes: int
+    high_bytes: int
     parts: tuple[MemoryPart, ...]
 
     @property
@@ -96,13 +99,13 @@ def available(
         half = int(LOG_STEP / 2 * GIB)
         printed = abs(available_gib * 100 - round(available_gib * 100)) < 1e-9
         found = _exactly(exact, "measured", "Available KV cache memory")
-        return found._replace(low=exact - half, high=exact + half) if printed else found
+        return found._replace(low_bytes=exact - half, high_bytes=exact + half) if printed else found
     _enough_free(rank, gpu, pre_gib)
     return _estimated(rank, gpu, weights_gib, draft_weights_gib, weights, images)
 
 
 def _exactly(nbytes: int, how: str, source: str) -> Available:
-    return Available(nbytes, nbytes, nbytes, how, (MemoryPart("available", nbytes / GIB, 0.0, how, source),))
+    return Available(how, nbytes, nbytes, nbytes, (MemoryPart("available", nbytes / GIB, 0.0, how, source),))
 
 
 def total_gib(gpu: Gpu) -> float:
@@ -149,7 +152,7 @@ def _estimated(
     # Independent amounts: the errors add in squares.
     error = sum(part.error_gib**2 for part in parts) ** 0.5
     return Available(
-        int(middle * GIB), int((middle - error) * GIB), int((middle + error) * GIB), "estimated", tuple(parts)
+        "estimated", int(middle * GIB), int((middle - error) * GIB), int((middle + error) * GIB), tuple(parts)
     )
 
 

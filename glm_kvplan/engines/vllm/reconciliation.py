@@ -159,7 +159,7 @@ def _memory_rows(boot: Boot, plan: Plan, given: MemoryGiven) -> Iterator[LogRow]
             break
     if "available" in printed and plan.deployment.kv_cache_memory_bytes is None:
         found, _ = memory_of(plan, MemoryGiven(checkpoint=given.checkpoint))
-        error = (found.high - found.low) / 2 / GIB
+        error = (found.high_bytes - found.low_bytes) / 2 / GIB
         yield from _profiled(printed, found.parts)
         yield _estimate(printed["available"], found.nbytes / GIB, error, "the share of the card less all of that")
 
@@ -205,7 +205,7 @@ def _blocks_of_the_memory(plan: Plan, printed: Mapping[str, Printed], found: Sta
     if deployment.num_gpu_blocks_override is None and deployment.kv_cache_memory_bytes is None and memory is None:
         return
     known, _ = memory_of(plan, MemoryGiven(available_gib=None if memory is None else memory.value))
-    low, high = plan.blocks.count(known.low), plan.blocks.count(known.high)
+    low, high = plan.blocks.count(known.low_bytes), plan.blocks.count(known.high_bytes)
     inside = low <= found.count <= high
     # engines beside each other have each its own memory, and the log prints the least of all
     verdict = "same" if inside else "differs" if deployment.data_parallel_size == 1 else "not planned"

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from glm_kvplan.engines.fleets import Advised
-from glm_kvplan.engines.vllm.answers.memory_shown import show_memory
 from glm_kvplan.engines.vllm.block_bounds import FIXES_BLOCKS, block_bounds
 from glm_kvplan.engines.vllm.moves import HIGHEST_UTILIZATION, UTILIZATION_STEP
 from glm_kvplan.engines.vllm.plan import Plan
@@ -65,7 +64,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
         sizes=bounds,
         floor_tokens=bounds.floor_blocks * bounds.block_tokens,
         ceiling_tokens=bounds.ceiling_blocks * bounds.block_tokens,
-        memory=show_memory(best.memory),
+        memory=best.memory,
         warnings=() if best.weights is None else tuple(best.weights.notes),
         at_least=lambda: min(served(best.low, share.contexts).requests, share.concurrency),
     )

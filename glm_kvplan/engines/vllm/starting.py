@@ -52,10 +52,12 @@ def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun
     if measured is not None and found.how == "measured":
         share = plan.deployment.gpu_memory_utilization - measured.deployment.gpu_memory_utilization
         more = int(share * total_gib(plan.gpu) * GIB)
-        found = found._replace(nbytes=found.nbytes + more, low=found.low + more, high=found.high + more)
+        found = found._replace(
+            nbytes=found.nbytes + more, low_bytes=found.low_bytes + more, high_bytes=found.high_bytes + more
+        )
     begun = start(plan.blocks, found.nbytes)
-    low = begun if found.low == found.nbytes else start(plan.blocks, found.low)
-    high = begun if found.high == found.nbytes else start(plan.blocks, found.high)
+    low = begun if found.low_bytes == found.nbytes else start(plan.blocks, found.low_bytes)
+    high = begun if found.high_bytes == found.nbytes else start(plan.blocks, found.high_bytes)
     return Begun(plan, found, begun, low, high, weights)
 
 

@@ -35,8 +35,9 @@ from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.attribution import attribution
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.host_sizes import stage_plans
+from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.server import Server
-from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt_rank
+from glm_kvplan.engines.sglang.sizing.solver import Solution, size
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
@@ -89,7 +90,7 @@ def sized(record: dict[str, Any], configs: Path) -> tuple[Plan, Rank, Solution]:
     """The record's own rank, alone, as its process sized it."""
     plan = planned(record, configs)
     rank = ranks(plan)[record.get("sizing", {}).get("pp_rank", 0)]
-    solution = attempt_rank(rank, record["pre_gib"], record["avail_gib"])
+    solution = size(costs(rank), record["pre_gib"], record["avail_gib"])
     if solution.failure is not None:
         raise refusal(solution)
     return plan, rank, solution

@@ -17,7 +17,8 @@ from glm_kvplan.engines.sglang.profile import EngineProfile, load_profile
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
 from glm_kvplan.engines.sglang.sizing.failures import SizingError, refusal
-from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_rank, attempt_stages
+from glm_kvplan.engines.sglang.sizing.rank_costs import costs
+from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages, size
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.model.loader import bundled_geometry
 from glm_kvplan.units import GIB, MIB
@@ -72,11 +73,8 @@ def deployment_of(inputs: dict[str, Any], profile: EngineProfile) -> Deployment:
 def solved(record: dict[str, Any]) -> Solution:
     profile = load_profile(record["engine"].removeprefix("sglang-"))
     inputs = record["inputs"]
-    return attempt_rank(
-        Rank(GEOMETRY, deployment_of(inputs, profile), profile, range(*record["outputs"]["layers"])),
-        inputs["pre_gib"],
-        inputs["avail_gib"],
-    )
+    rank = Rank(GEOMETRY, deployment_of(inputs, profile), profile, range(*record["outputs"]["layers"]))
+    return size(costs(rank), inputs["pre_gib"], inputs["avail_gib"])
 
 
 def integers(record: dict[str, Any]) -> dict[str, Any]:

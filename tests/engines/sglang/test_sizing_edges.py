@@ -15,7 +15,7 @@ from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
-from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_rank, attempt_stages, size
+from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages, size
 from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import bundled_geometry
@@ -217,7 +217,7 @@ def test_one_stage_by_itself() -> None:
     """`stage` gives a rank's own values, before the least pool over the ranks is taken."""
     deployment = Deployment(pp_size=2, disable_overlap_schedule=True)
     first, last = (
-        attempt_rank(Rank(GEOMETRY, deployment, PROFILE, stage), 130.0, 120.0) for stage in (range(22), range(22, 45))
+        size(costs(Rank(GEOMETRY, deployment, PROFILE, stage)), 130.0, 120.0) for stage in (range(22), range(22, 45))
     )
     assert first.tokens > last.tokens == attempt(one_rank(deployment, PROFILE), 130.0, 120.0).tokens
     assert [each.tokens for each in attempt_stages(one_rank(deployment, PROFILE), 130.0, 120.0)] == [last.tokens] * 2

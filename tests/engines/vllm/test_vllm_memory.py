@@ -46,7 +46,7 @@ def test_every_public_profile_lies_in_the_interval(
 ) -> None:
     found = estimated(flags)
     assert found.how == "estimated" and found.certainty == "estimated"
-    assert found.low <= left * GIB <= found.high
+    assert found.low_bytes <= left * GIB <= found.high_bytes
     assert covers(found, "target weights", loaded, "draft weights", "context, communication, workspaces")
     assert covers(found, "CUDA graphs", graphs)
     assert covers(found, "activations", activation - graphs, "indexer workspace")
@@ -64,7 +64,7 @@ def test_the_printed_amounts_add_up_to_the_share_of_the_card(
 def test_a_public_boot_of_eighty_gigabyte_cards_lies_in_the_interval() -> None:
     """H100 x8, TP8, prefix caching off (doc id 71464252074): 28.73 GiB; its context is not printed, at most 262,144."""
     found = estimated({"tensor_parallel_size": 8, "enable_prefix_caching": False, "max_model_len": 262144}, gpu="h100")
-    assert found.low <= 28.73 * GIB <= found.high
+    assert found.low_bytes <= 28.73 * GIB <= found.high_bytes
 
 
 def test_graphs_on_workstation_cards_are_what_a_fork_printed() -> None:
@@ -86,7 +86,8 @@ def test_the_indexers_workspace_is_known_to_the_byte() -> None:
 def test_given_bytes_are_exact() -> None:
     found = blocks({**TP4, "kv_cache_memory_bytes": 6442450944, "max_num_seqs": 64}, "0.30.0")
     memory = available(found.rank, find_gpu("h200"))
-    assert (memory.nbytes, memory.low, memory.high, memory.how) == (6442450944, 6442450944, 6442450944, "given")
+    assert memory.nbytes == memory.low_bytes == memory.high_bytes == 6442450944
+    assert memory.how == "given"
     assert start(found, memory.nbytes).count == 6442450944 // found.nbytes
 
 
@@ -94,9 +95,9 @@ def test_a_printed_number_is_known_to_half_its_last_digit() -> None:
     found = blocks(TP4, "0.30.0")
     memory = available(found.rank, find_gpu("h200"), available_gib=47.29)
     assert memory.how == "measured" and memory.certainty == "derived"
-    assert found.count(memory.low) <= 3791 <= found.count(memory.high)
+    assert found.count(memory.low_bytes) <= 3791 <= found.count(memory.high_bytes)
     exact = available(found.rank, find_gpu("h200"), available_gib=50777806464 / GIB)
-    assert exact.low == exact.nbytes == exact.high
+    assert exact.low_bytes == exact.nbytes == exact.high_bytes
 
 
 def test_images_on_the_gpu_are_taken_from_the_blocks() -> None:

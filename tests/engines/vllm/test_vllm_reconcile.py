@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from paths import DATA
+from vllm_boots import read_boot
 
 from glm_kvplan.cli import main
 from glm_kvplan.engines.boot_logs import BesideLog
@@ -15,7 +16,7 @@ from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.vllm.boot_fits import BootFit, fit_boot, plan_document
 from glm_kvplan.engines.vllm.boot_lines import ANCHORS, LINES
-from glm_kvplan.engines.vllm.boot_reader import LogReader, read_boot
+from glm_kvplan.engines.vllm.boot_reader import LogReader
 from glm_kvplan.engines.vllm.starting import begin
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.given import MemoryGiven

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
-from glm_kvplan.engines.sglang.rank import Rank, Resolved, ranks
+from glm_kvplan.engines.sglang.rank import Resolved, ranks
 from glm_kvplan.engines.sglang.sizing.failures import FailureKind
-from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
+from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, stage_costs
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import GIB, LARGEST_GIB
 
@@ -142,11 +142,6 @@ def granted_requests(wanted: int, tokens: int, state_slots: int, slots_per_reque
     Source: mem_cache/kv_cache_configurator.py:3119-3172 at 0.5.23.
     """
     return min(wanted, tokens // 2, state_slots // slots_per_request)
-
-
-def attempt_rank(rank: Rank, pre_gib: float, available_gib: float) -> Solution:
-    """What the engine sizes on one rank alone, before it takes the least token pool over the ranks. See `attempt`."""
-    return size(costs(rank), pre_gib, available_gib)
 
 
 def attempt(of: Resolved, pre_gib: float, available_gib: float) -> Solution:

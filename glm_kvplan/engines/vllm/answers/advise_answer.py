@@ -7,9 +7,9 @@ from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.flag import only_try
 from glm_kvplan.engines.load_verdict import ServedNow, refuses
-from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memory
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.block_bounds import BlockBounds, block_bounds
+from glm_kvplan.engines.vllm.memory_before import Available
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.served_requests import refuse_prefix_states, served
 from glm_kvplan.engines.vllm.starting import Begun, begin
@@ -55,7 +55,7 @@ class AdviseAnswer(NamedTuple):
     holds: bool
     flags: Mapping[str, object]
     text: str
-    memory: MemoryShown
+    memory: Available
     now: ServedNow
     served: ServedNow
     blocks: BlockBounds
@@ -97,7 +97,7 @@ def answer_advise(
         holds=does(after) and after.plan.gpus == plan.gpus,
         flags={} if best is None else best.flags,
         text="" if best is None else best.text,
-        memory=show_memory(begun.memory),
+        memory=begun.memory,
         now=_served(begun, demand),
         served=_served(after, demand),
         blocks=block_bounds(after, given, contexts, -(-demand.concurrency // after.plan.deployment.data_parallel_size)),

@@ -2,9 +2,8 @@
 
 from glm_kvplan.engines.load_verdict import ServedNow, load_verdict
 from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, Option
-from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
+from glm_kvplan.engines.vllm.answers.memory_lines import bounds_line, memory_line
 from glm_kvplan.engines.vllm.answers.terms import terms
-from glm_kvplan.engines.vllm.block_bounds import bounds_line
 from glm_kvplan.show.format import three_digits, whole
 from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table, Verdict
 from glm_kvplan.show.said import say

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.ledger import Ledger
-from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memory
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
+from glm_kvplan.engines.vllm.memory_before import Available
 from glm_kvplan.engines.vllm.needed_blocks import given_blocks
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.request_cost import FixedCost, RequestCost, fixed_cost, request_cost, token_bytes
@@ -90,7 +90,7 @@ class EstimateAnswer(NamedTuple):
     blocks: NeededBlocks
     given_blocks: int | None
     fits: bool
-    memory: MemoryShown | None
+    memory: Available | None
     nbytes: int
     bytes_all_gpus: int
     ledgers: tuple[LedgerShown, ...]
@@ -112,7 +112,7 @@ def answer_estimate(plan: Plan, workload: Workload | Demand, given: HostGiven) -
     cost = workload_cost(blocks, workload)
     fixed = given_blocks(plan)
     left = None if fixed is not None or plan.gpu_assumed else _left(plan)
-    memory = left if isinstance(left, MemoryShown) else None
+    memory = left if isinstance(left, Available) else None
     warnings = tuple(_shortfalls(plan, cost, fixed, left))
     return EstimateAnswer(
         head=head_of(plan),
@@ -177,15 +177,15 @@ def _request(cost: RequestCost) -> RequestShown:
     )
 
 
-def _left(plan: Plan) -> MemoryShown | str:
+def _left(plan: Plan) -> Available | str:
     """Memory for blocks beside the weights, or why there is none."""
     try:
-        return show_memory(memory_of(plan, MemoryGiven())[0])
+        return memory_of(plan, MemoryGiven())[0]
     except KvplanError as error:
         return str(error)
 
 
-def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None, left: MemoryShown | str | None) -> Iterator[Text]:
+def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None, left: Available | str | None) -> Iterator[Text]:
     """Where flags, or the card alone, are smaller than the workload."""
     deployment = plan.deployment
     if fixed is not None and cost.blocks > fixed:

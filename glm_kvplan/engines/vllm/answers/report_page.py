@@ -1,7 +1,7 @@
 """The page of `kvplan report` of a vLLM launch: the verdict, the boot line and what it means, charts, what to paste."""
 
 from glm_kvplan.engines.report_parts import flags_section, footer, gpus_said, made_section
-from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
+from glm_kvplan.engines.vllm.answers.memory_lines import memory_line
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.vllm.answers.report_charts import frontier_section, map_section, prices_section
 from glm_kvplan.engines.vllm.answers.report_tables import formulas_section, paste_section

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from glm_kvplan.contexts import Contexts, contexts
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.vllm.answers.memory_shown import MemoryShown, show_memory
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
+from glm_kvplan.engines.vllm.memory_before import Available
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.priced_moves import PricedMove, Remedy, priced_moves, remedies
 from glm_kvplan.engines.vllm.request_cost import BlockUse, FixedCost, block_uses, fixed_cost, request_cost, token_bytes
@@ -79,7 +79,7 @@ class SolveAnswer(NamedTuple):
     """
 
     head: Head
-    memory: MemoryShown
+    memory: Available
     printed: PrintedShown
     num_blocks: int
     span: tuple[int, int]
@@ -121,7 +121,7 @@ def answer_solve(
     priced = mix or _usual(start)
     return SolveAnswer(
         head=head_of(plan),
-        memory=show_memory(begun.memory),
+        memory=begun.memory,
         printed=PrintedShown(
             start.line,
             start.printed_tokens,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.mix_words import promised
-from glm_kvplan.engines.vllm.answers.memory_shown import memory_line
+from glm_kvplan.engines.vllm.answers.memory_lines import memory_line
 from glm_kvplan.engines.vllm.answers.solve_answer import ServedShown, SolveAnswer
 from glm_kvplan.engines.vllm.answers.terms import terms
 from glm_kvplan.engines.vllm.priced_moves import PricedMove

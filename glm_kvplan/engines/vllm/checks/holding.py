@@ -149,7 +149,7 @@ def _remarks(begun: Begun, expect: Expectations) -> Iterator[Remark]:
     already = _short(start, expect)
     lost = [name for name in _short(begun.low, expect) if name not in already]
     if lost:
-        less = (begun.memory.nbytes - begun.memory.low) / 2**30
+        less = (begun.memory.nbytes - begun.memory.low_bytes) / 2**30
         text = (
             f"{', '.join(lost)} would fall short with {less:.1f} GiB less: the memory is estimated; give "
             "memory.available_gib from a boot log"

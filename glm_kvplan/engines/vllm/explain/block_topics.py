@@ -129,7 +129,7 @@ def memory(ground: Ground) -> Explanation:
         figures.append(wrong("for blocks, taken to be the whole share", share, "B"))
     else:
         named = ", ".join(f"{part.name} {part.gib:+.2f}" for part in found.parts)
-        how = "as given" if found.how == "given" else f"within {(found.high - found.low) / 2 / GIB:.1f} GiB"
+        how = "as given" if found.how == "given" else f"within {(found.high_bytes - found.low_bytes) / 2 / GIB:.1f} GiB"
         if found.nbytes > 0:
             lines.append(f"Here {found.nbytes / GIB:.1f} GiB are left ({how}): {named} GiB.")
         else:

@@ -1,0 +1,35 @@
+"""One GPU's memory for blocks, and its blocks beside what a load needs, a line each."""
+
+from glm_kvplan.engines.vllm.block_bounds import BlockBounds
+from glm_kvplan.engines.vllm.memory_before import Available
+from glm_kvplan.show.format import count, three_digits, whole
+from glm_kvplan.show.said import Said, say
+from glm_kvplan.units import GIB
+
+_HOW = {
+    "given": "{size} GiB a GPU for blocks, as --kv-cache-memory-bytes says",
+    "measured": "{size} GiB a GPU for blocks, as the boot log prints",
+    "estimated": "{size} GiB a GPU for blocks (estimated, {low} to {high})",
+}
+
+
+def memory_line(memory: Available) -> Said:
+    if memory.how != "estimated":
+        return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.2f}")
+    low, high = (f"{end / GIB:.1f}" for end in (memory.low_bytes, memory.high_bytes))
+    return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.1f}", low=low, high=high)
+
+
+def bounds_line(bounds: BlockBounds, *, estimated: bool) -> Said:
+    """`estimated`: so is the memory that they come from."""
+
+    def about(number: int) -> str:
+        return f"~{three_digits(number)}" if estimated else whole(number)
+
+    return say(
+        "a GPU has {blocks} blocks of {tokens}: the load needs {floor}, memory gives {ceiling}",
+        blocks=whole(bounds.num_blocks) if bounds.num_blocks != bounds.ceiling_blocks else about(bounds.num_blocks),
+        tokens=count(bounds.block_tokens, "token"),
+        floor=whole(bounds.floor_blocks),
+        ceiling=about(bounds.ceiling_blocks),
+    )
