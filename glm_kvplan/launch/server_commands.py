@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.builtin_commands import nested
 from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
 from glm_kvplan.launch.bash.values import Scalar, scalar_of
+from glm_kvplan.launch.bash.word_reader import nested
 from glm_kvplan.launch.launch import Found, Launch, Server
 from glm_kvplan.launch.marked_words import Piece, Word, printable, split_assignment
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.assignments import assigned
+from glm_kvplan.launch.bash.builtin_commands import Leave
 from glm_kvplan.launch.bash.expansion import Expander
 from glm_kvplan.launch.bash.scope import Scope
 from glm_kvplan.launch.bash.simple_commands import simple_command
@@ -79,13 +80,6 @@ class Surroundings:
     file: Path | None = None
     beside: Callable[[str], str | None] = lambda _: None
     place: str = ""
-
-
-class Leave(Exception):
-    """`exit`, `return`, `break` or `continue`."""
-
-    def __init__(self, kind: str, levels: int = 1) -> None:
-        self.kind, self.levels = kind, levels
 
 
 class Interpreter:

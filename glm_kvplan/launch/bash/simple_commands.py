@@ -58,8 +58,6 @@ def simple_command(shell: "Interpreter", found: Simple) -> Truth:
 
 def start(shell: "Interpreter", found: Started) -> Truth:
     """A function, what is built in, or a command of its own; and whether it succeeds."""
-    from glm_kvplan.launch.bash.interpreter import Leave
-
     name = found.words[0].text
     if name in shell.scope.functions:
         return _call(shell, found, shell.scope.functions[name])
@@ -68,7 +66,7 @@ def start(shell: "Interpreter", found: Started) -> Truth:
         return builtin(shell, found)
     external(shell, found)
     if name == "exec":
-        raise Leave("exit")
+        raise builtin_commands.Leave("exit")
     if name in _SUCCEED:
         return True
     return Mark(f"`{name.rpartition('/')[2][:24]}`", shell.place(found.line))
@@ -114,8 +112,6 @@ def _stdin(shell: "Interpreter", redirects: Sequence[Redirect]) -> Scalar | None
 
 def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth:
     """One of the script's functions: arguments and local variables of its own, everything else shared."""
-    from glm_kvplan.launch.bash.interpreter import Leave
-
     name = found.words[0].text
     if body is None:
         raise InputError(
@@ -132,7 +128,7 @@ def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth
     try:
         with shell.frame():
             return shell.execute(body)
-    except Leave as left:
+    except builtin_commands.Leave as left:
         if left.kind != "return":
             raise
         return True

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from glm_kvplan.errors import InputError
@@ -33,7 +33,7 @@ _IN_PATTERN = re.compile(rf"[^$`\"'\\}}/{GIVEN}]+")
 _IN_ARITHMETIC = re.compile(rf"[^$`\"'\\();{GIVEN}]+")
 _IN_DOCUMENT = re.compile(rf"[^$`\\{GIVEN}]+")
 _GIVEN = re.compile(rf"{GIVEN}([0-9]+){GIVEN}")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _PREFIX = re.compile(r"[#!](?!\}|$)")
 _OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@[A-Za-z]")
@@ -213,7 +213,7 @@ class WordReader:
             return Text(self.ansi_quoted(), True)
         if char == '"' and not quoted:
             return Text("", False)  # $"..." is translated text: the quote that follows
-        if name := self.take(_NAME):
+        if name := self.take(NAME):
             return Parameter(name, quoted)
         if char and char in "@*#?$!-0123456789":
             self.at += 1
@@ -393,6 +393,12 @@ class WordReader:
                 parts += reader.special(quoted=True)
         self.count(parts)
         return tuple(parts)
+
+
+def nested(value: Sequence[Piece]) -> tuple[str, Mapping[int, Piece]]:
+    """A script's text that an outer shell made, with what is not known of it set apart."""
+    given = {at: piece for at, piece in enumerate(value) if piece.mark is not None}
+    return "".join(f"{GIVEN}{at}{GIVEN}" if at in given else piece.text for at, piece in enumerate(value)), given
 
 
 def pieces_in(text: str, given: Mapping[int, Piece]) -> list[Piece]:
