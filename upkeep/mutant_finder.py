@@ -141,7 +141,7 @@ class _Finder(ast.NodeVisitor):
         for default in (*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)):
             self.visit(default)
         outer = self.function
-        self.function = outer or min(node.lineno, *(one.lineno for one in node.decorator_list), node.lineno)
+        self.function = outer or min([node.lineno, *(one.lineno for one in node.decorator_list)])
         for child in node.body:
             self.visit(child)
         self.function = outer

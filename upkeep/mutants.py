@@ -22,6 +22,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -82,10 +83,10 @@ class Survey:
 
     def files(self, budget: float = float("inf")) -> list[str]:
         """The test files, the quickest first; the slowest go beyond the budget."""
-        totals: Counter[str] = Counter()
+        totals: dict[str, float] = defaultdict(float)
         for name, seconds in self.seconds.items():
-            totals[name.split("::")[0]] += seconds  # type: ignore[assignment]
-        order = sorted(totals, key=lambda name: totals[name])
+            totals[name.split("::")[0]] += seconds
+        order = sorted(totals, key=totals.__getitem__)
         while len(order) > 1 and sum(totals[name] for name in order) > budget:
             order.pop()
         return order
@@ -153,9 +154,7 @@ class Judge:
                 before = session.testsfailed
                 survey.watch(
                     item.nodeid,
-                    lambda item=item, after=after: session.config.hook.pytest_runtest_protocol(
-                        item=item, nextitem=after
-                    ),
+                    partial(session.config.hook.pytest_runtest_protocol, item=item, nextitem=after),
                 )
                 survey.failed += [item.nodeid] if session.testsfailed > before else []
             with os.fdopen(write, "wb") as pipe:

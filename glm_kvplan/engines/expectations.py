@@ -59,6 +59,11 @@ class Expectations(NamedTuple):
         return self.contexts or contexts([(self.min_context or 1, 1)])
 
     @property
+    def requests(self) -> int:
+        """The most requests at once that are spoken of; 0 where none are."""
+        return max(self.min_concurrency or 0, self.max_running_requests or 0)
+
+    @property
     def longest(self) -> int | None:
         """The longest request that is spoken of; None where no length is."""
         named = [self.min_context] if self.contexts is None else [self.min_context, self.contexts.longest]

@@ -31,7 +31,7 @@ _METHODS = {
     "auto-round-int8": "int8",
     "unquant": "bf16",
 }
-UNREAD = "unread"
+UNREAD = "unread"  # in place of a method: there was no config.json to name one
 # Checkpoints whose name says less than is known of them: what they are by their own config or by what they weigh.
 _PUBLISHED = {
     "nvidia/glm-5.3-flash-nvfp4": "nvfp4",
@@ -200,7 +200,10 @@ def quantization_method(config: Mapping[str, Any] | None) -> str | None:
 
 
 def kernel_method(config: Mapping[str, Any] | None) -> str | None:
-    """The same as kernels are chosen by: ModelOpt's checkpoints by their algorithm; UNREAD where there is no config."""
+    """The same as kernels are chosen by: ModelOpt's checkpoints by their algorithm; UNREAD where there is no config.
+
+    Source: configs/model_config.py:1838-1897 at 0.5.23.
+    """
     if config is None:
         return UNREAD
     named, declared = quantization_method(config), _quantization_config(config)
@@ -209,8 +212,8 @@ def kernel_method(config: Mapping[str, Any] | None) -> str | None:
     algorithm, listed = str(declared.get("quant_algo") or "").upper(), declared.get("quantized_layers")
     if algorithm == "MIXED_PRECISION":
         layers = listed.values() if isinstance(listed, Mapping) else ()
-        packed = any(isinstance(each, Mapping) and "NVFP4" in str(each.get("quant_algo")).upper() for each in layers)
-        return "modelopt_mixed" if packed else "w4afp8"
+        algorithms = {str(each.get("quant_algo")).upper() for each in layers if isinstance(each, Mapping)}
+        return "w4afp8" if algorithms.isdisjoint(("NVFP4", "W4A16_NVFP4")) else "modelopt_mixed"
     if "FP4" in algorithm:
         return "modelopt_fp4"
     return {"FP8": "modelopt_fp8", "MXFP8": "mxfp8"}.get(algorithm, named)

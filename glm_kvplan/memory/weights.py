@@ -15,8 +15,8 @@ VOCABULARY_PADDING = 64
 # DeepGEMM on SM100 stores one UE8M0 scale for a row's 128 columns, four to an int32, where the checkpoint has one
 # F32 for 128 rows and 128 columns.
 RELAID_SCALE_GROWTH = 32
-SCALED = 128
-BLOCK_WEIGHTS = SCALED * SCALED  # of one F32 scale
+SCALED = 128  # rows and columns of the square with one F32 scale: weight_block_size of the checkpoint's config.json
+BLOCK_WEIGHTS = SCALED * SCALED
 _CUT = {"shared": "the shared experts", "mlp": "the dense layers", "attn": "attention", "kda": "KDA"}
 # Cutlass kernels alias NVFP4's swizzled scales away after the load, and the allocator keeps holes there: 44.76 GiB
 # printed of 44.40 on a B200 TP4 EP4 server, 3.81 of 3.92 for the draft that loads next.
@@ -71,14 +71,14 @@ def estimate_weights(
     shapes are not the published ones, RefusedError where a rank's part of an FP8 matrix ends inside a square of weights
     with one scale: no engine loads that (`scales_source` is where this one says so).
     """
-    find_checkpoint(checkpoint)
+    form = find_checkpoint(checkpoint)
     difference = mismatch(geometry)
     if difference is not None:
         raise InputError(
             f"weights cannot be estimated: the model has {difference} as the published checkpoint has; "
             "give --weights-gib and --draft-weights-gib"
         )
-    _check_scales(placement, find_checkpoint(checkpoint), scales_source)
+    _check_scales(placement, form, scales_source)
     return _estimate(placement, checkpoint, _stage_layers(geometry, placement))
 
 

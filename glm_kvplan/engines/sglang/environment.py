@@ -6,7 +6,7 @@ from glm_kvplan.engines.flag import BOTH, LARGEST, NOTHING, Variable
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import quoted
 
-# Source: environ.py at 0.5.23 to 0.5.23.
+# Source: environ.py at 0.5.23.
 # fmt: off
 _DTYPES = ("float32", "bfloat16", "float16")
 _ROWS = (

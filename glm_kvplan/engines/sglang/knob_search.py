@@ -80,11 +80,11 @@ class _Search(NamedTuple):
         """The turn to the value at `place` where nothing is lacking with it, and whether to go further."""
         flags = self.way.flags(self.way.values[place])
         other = self.server.tried(**flags)
-        try:
-            lacks = None if other is None else self.lacking(other)
-        except KvplanError:
+        if other is None:
             return None, False
-        if other is None or lacks is None:
+        try:
+            lacks = self.lacking(other)
+        except KvplanError:
             return None, False
         return (None if lacks else Turned(flags, other)), bool(lacks) and lacks <= self.way.cures
 

@@ -144,9 +144,6 @@ def _config(model: Model, served: str | None) -> Mapping[str, Any] | None:
 # The same for every plan of a checkpoint, and long to read off a config: kept by model.
 @lru_cache(maxsize=64)
 def _method(model: Model, served: str | None) -> str | None:
-    """The method that config.json names. The published id is the bundled copy itself; that its weights were packed
-    anew, as a flag may say, is another matter.
-    """
     return quantization_method(_own_config(model, served))
 
 
@@ -156,6 +153,9 @@ def _kernels(model: Model, served: str | None) -> str | None:
 
 
 def _own_config(model: Model, served: str | None) -> Mapping[str, Any] | None:
+    """As `_config`, but the published id is the bundled copy itself: that its weights were packed anew, as a flag may
+    say, is another matter than what config.json names.
+    """
     published = served is not None and served.lower() == BUNDLED_ID.lower()
     return model.config if published else _config(model, served)
 

@@ -118,7 +118,7 @@ class EngineProfile(NamedTuple):
 def facts(profile: EngineProfile) -> dict[str, str]:
     """What users of a release meet first, under a heading each."""
     return {
-        "page": "64 x index_kpool" if profile.page_size_times_index_kpool else str(profile.page_size),
+        "page": str(profile.page_size) + (" x index_kpool" if profile.page_size_times_index_kpool else ""),
         "index B/token/layer": "one key per index_kpool tokens" if profile.index_rows_pooled else "one key per token",
         "state layers with MTP": "KDA and the draft layer" if profile.draft_layer_in_state_pool else "KDA",
     }

@@ -194,6 +194,7 @@ def test_places_of_the_config_and_how_sure_it_is() -> None:
         (None, None, "modelopt"),
         ("MIXED_PRECISION", {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_NVFP4"}}, "modelopt_mixed"),
         ("MIXED_PRECISION", {"a": {"quant_algo": "FP8"}, "b": 4}, "w4afp8"),
+        ("MIXED_PRECISION", {"a": {"quant_algo": "NVFP4_AWQ"}}, "w4afp8"),
         ("MIXED_PRECISION", None, "w4afp8"),
     ],
 )

@@ -103,8 +103,10 @@ def reconcile(boot: Boot, given: BesideLog | None = None) -> Reconciliation:
         if engine == named and not tries[0].fit.unexplained:
             break  # the release is known and explains everything: there is nothing left to find out
     if not tries:
-        cut = "the server_args line is cut, its launch command after -- or with --launch FILE says the rest; "
-        raise InputError(f"{boot.origin}: {cut * boot.arguments_cut}no release known here takes these flags: {error}")
+        cut = ""
+        if boot.arguments_cut:
+            cut = "the server_args line is cut, its launch command after -- or with --launch FILE says the rest; "
+        raise InputError(f"{boot.origin}: {cut}no release known here takes these flags: {error}")
     best, chosen = _choose(boot, given.engine, tries)
     if not any(row.explained is not None for row in best.rows):
         raise InputError(f"{boot.origin}: the boot printed no number to hold against the plan (cut before its pools?)")

@@ -53,16 +53,15 @@ def _advised(
     server: Server, expect: Expectations, targets: Iterable[str], kept: Iterable[str], hosts: Hosts
 ) -> tuple[Change, ...]:
     """The set of flags that `kvplan advise` finds on this layout, else on the nearest one, if all of `targets` hold."""
-    requests = max(expect.min_concurrency or 0, expect.max_running_requests or 0)
-    if not requests:
+    if not expect.requests:
         return ()
-    demand = Demand(expect.lengths, requests)
+    demand = Demand(expect.lengths, expect.requests)
+    own = server.plan.flags
     try:
-        keep_fraction = "mem_fraction_static" in server.plan.flags
+        keep_fraction = "mem_fraction_static" in own
         found = advise(server, demand, keep_fraction=keep_fraction, nearest=1, hosts=hosts)
     except KvplanError:
         return ()
-    own = server.plan.flags
     sets = [found.flags] if found.holds else [layout.flags for layout in found.layouts]
     for flags in sets:
         turned = {name: value for name, value in flags.items() if own.get(name) != value}
@@ -97,7 +96,7 @@ def _changes(
 
     deployment = server.deployment
     workers = deployment.attn_dp_size * deployment.replicas
-    requests = -(-max(expect.min_concurrency or 0, expect.max_running_requests or 0) // workers)
+    requests = -(-expect.requests // workers)
     wish = Wish(requests, expect.longest or 0, serve=True)
     found: list[Change] = []
     for move in MOVES:

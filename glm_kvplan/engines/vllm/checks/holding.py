@@ -125,8 +125,7 @@ def _changes(begun: Begun, given: MemoryGiven, expect: Expectations, name: str |
         return "boots" not in short and (name is None or name not in short)
 
     found = []
-    wanted = max(expect.min_concurrency or 0, expect.max_running_requests or 0)
-    requests = -(-wanted // begun.plan.deployment.data_parallel_size)
+    requests = -(-expect.requests // begun.plan.deployment.data_parallel_size)
     for turn in turns(begun, given, does, requests):
         broken = tuple(each for each in _short(turn.begun.start, expect) if name is None or each in kept)
         gpus = turn.begun.plan.gpus
