@@ -18,7 +18,7 @@ _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
 class OptionTable(NamedTuple):
     """The options of one release: what each takes (0, 1, "?", "*" or "+"), and what is known of it."""
 
-    release: str  # "" for the memory flags of every release
+    release: str
     takes: Mapping[str, int | str]
     flags: Mapping[str, Flag]  # the memory flag that an option spells
     named: Mapping[str, str]  # options that are read though they are no memory flags, and the spelling they are kept by
@@ -130,11 +130,9 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     option = word.text.partition("=")[0]
     if word.mark is not None:
         _stray(word)
-    flag = table.flags.get(option)
-    if flag is not None or not table.release:
+    if option in table.flags:
         there = ", ".join(table.releases_with(option))
-        place = f"not a flag of {table.release}; {there} have it" if flag else "not a flag that touches memory"
-        raise InputError(f"{word.place}: {printable(option)} is {place}")
+        raise InputError(f"{word.place}: {printable(option)} is not a flag of {table.release}; {there} have it")
     twin = table.twin(option)
     if twin is not None:
         raise InputError(f"{word.place}: {printable(option)} is a flag of another engine; here it is {twin}")
@@ -171,7 +169,7 @@ def _require_known(option: str, word: Word, values: list[Word]) -> None:
 
 def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Word], table: OptionTable) -> None:
     _require_known(option, word, values)
-    choices = flag.choices_in(table.release) if table.release else flag.choices
+    choices = flag.choices_in(table.release)
     read = [table.value(flag, value.text, choices, value.place) for value in values]
     new: object = option in flag.options if flag.kind in ("flag", "switch") else read
     if flag.kind not in ("flag", "switch", "ints"):

@@ -8,16 +8,10 @@ from glm_kvplan.engines.launches import LaunchCommand, one_launch
 from glm_kvplan.engines.option_words import Options, left_out, read_options, warnings_of
 from glm_kvplan.engines.sglang.config_keys import CONFIG
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
-from glm_kvplan.engines.sglang.option_lists import memory_table, option_table
+from glm_kvplan.engines.sglang.option_lists import option_table
 from glm_kvplan.engines.sglang.profile import BASELINE
 from glm_kvplan.launch.launch import Launch
 from glm_kvplan.launch.marked_words import Word, defined
-
-
-def parse_flags(argv: Sequence[str]) -> dict[str, object]:
-    """The memory flags that `argv` spells, by the engine's field names. Raises InputError for any other word."""
-    words = [Word(text, f"word {number}") for number, text in enumerate(argv, 1)]
-    return read_options(words, memory_table()).flags
 
 
 def read_launch_command(

@@ -55,15 +55,6 @@ def option_table(release: str = BASELINE) -> OptionTable:
 
 
 @lru_cache
-def memory_table() -> OptionTable:
-    """The memory flags alone, of every release."""
-    arity: dict[str, int | str] = {"flag": 0, "switch": 0, "ints": "+"}
-    takes = {option: arity.get(row.kind, 1) for option, row in _FLAGS.items()}
-    outside = partial(_outside, release="")
-    return OptionTable("", takes, _FLAGS, _NAMED, _BESIDE, frozenset(), _CHECKED, outside, releases_with)
-
-
-@lru_cache
 def _outside(option: str, release: str) -> Flag:
     """An option outside the table of memory flags: what `release` takes for it."""
     data = _engine_flags()

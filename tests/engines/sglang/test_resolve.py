@@ -12,7 +12,7 @@ from paths import DATA
 
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.flags import FLAGS
-from glm_kvplan.engines.sglang.launch_command import parse_flags
+from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.profile import load_profile, releases
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
@@ -43,11 +43,12 @@ def records() -> tuple[dict[str, Any], ...]:
 
 def outcome(record: dict[str, Any]) -> Deployment | None:
     """What our resolver makes of a record; None where it refuses. Any other error is a failure."""
+    release = record["engine"].removeprefix("sglang-")
     try:
         return resolve(
-            parse_flags(record["argv"]),
+            read_launch_command(["sglang", "serve", "m", *record["argv"]], release).flags,
             geometry=bundled_geometry(),
-            profile=load_profile(record["engine"].removeprefix("sglang-")),
+            profile=load_profile(release),
             gpu=find_gpu(CARDS[record["gpu"]]),
         )
     except RefusedError:
