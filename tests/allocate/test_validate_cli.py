@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import run
 
 from glm_kvplan.allocate import allocation as allocate
-from glm_kvplan.cli import main
 from glm_kvplan.show.progress import bytes_bar
 
 SMALL = (
@@ -19,15 +19,8 @@ SMALL = (
 )
 
 
-def call(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_:
-        main(list(words))
-    out, err = capsys.readouterr()
-    return int(exit_.value.code or 0), out, err
-
-
 def test_pools_json_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "pools", *SMALL, "--json")
+    code, out, _ = run(capsys, "pools", *SMALL, "--json")
     document: dict[str, Any] = json.loads(out)
     assert code == 0
     assert document["schema"] == "glm-kvplan/pools"
@@ -40,18 +33,18 @@ def test_pools_json_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_pools_of_a_pipeline_rank(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "pools", *SMALL, "--pp-size", "2", "--pp-rank", "1", "--json")
+    code, out, _ = run(capsys, "pools", *SMALL, "--pp-size", "2", "--pp-rank", "1", "--json")
     document = json.loads(out)
     assert (code, document["layers"]) == (0, [22, 45])
     assert next(t["count"] for t in document["tensors"] if t["name"] == "kv_buffer") == 6
-    code, out, err = call(capsys, "pools", *SMALL, "--pp-size", "2", "--pp-rank", "2")
+    code, out, err = run(capsys, "pools", *SMALL, "--pp-size", "2", "--pp-rank", "2")
     assert (code, out) == (2, "")
     assert err.splitlines()[-1] == "kvplan: --pp-rank 2 must lie between 0 and 1"
 
 
 def test_validate_on_the_cpu(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     record = tmp_path / "record.md"
-    code, out, _ = call(capsys, "validate", *SMALL, "--device", "cpu", "--keep-free", "0", "--json", "-o", str(record))
+    code, out, _ = run(capsys, "validate", *SMALL, "--device", "cpu", "--keep-free", "0", "--json", "-o", str(record))
     document = json.loads(out)
     assert code == 0 and document["ok"] is True
     assert document["predicted_bytes"] == document["taken_bytes"] == sum(t["bytes"] for t in document["tensors"])
@@ -62,14 +55,14 @@ def test_validate_on_the_cpu(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 
 
 def test_the_verdict_is_the_exit_code(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert call(capsys, "validate", *SMALL, "--device", "meta")[0] == 0
+    assert run(capsys, "validate", *SMALL, "--device", "meta")[0] == 0
     taken = allocate.Allocation.taken
 
     def without_tails(self: allocate.Allocation) -> dict[str, allocate.Taken]:
         return {name: found for name, found in taken(self).items() if name != "compress_tail_k"}
 
     monkeypatch.setattr(allocate.Allocation, "taken", without_tails)
-    code, out, _ = call(capsys, "validate", *SMALL, "--device", "meta")
+    code, out, _ = run(capsys, "validate", *SMALL, "--device", "meta")
     assert code == 1
     assert "absent" in out and "not equal: 1 of" in out
 
@@ -85,13 +78,13 @@ def test_the_verdict_is_the_exit_code(capsys: pytest.CaptureFixture[str], monkey
     ],
 )
 def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str) -> None:
-    code, out, err = call(capsys, "validate", *SMALL, *words)
+    code, out, err = run(capsys, "validate", *SMALL, *words)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1 and says in err
 
 
 def test_what_the_engine_refuses_is_a_no(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = call(capsys, "validate", *SMALL, "--max-total-tokens", "64", "--max-mamba-cache-size", "4")
+    code, out, err = run(capsys, "validate", *SMALL, "--max-total-tokens", "64", "--max-mamba-cache-size", "4")
     assert (code, out) == (1, "")
     assert len(err.splitlines()) == 1 and "serve no request" in err
 
@@ -100,7 +93,7 @@ def test_without_torch_one_line_names_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # an import of it now fails
-    code, out, err = call(capsys, "validate", *SMALL)
+    code, out, err = run(capsys, "validate", *SMALL)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1 and "pip install torch" in err
 
@@ -124,7 +117,7 @@ def test_ctrl_c_frees_and_says_so(capsys: pytest.CaptureFixture[str], monkeypatc
 
     monkeypatch.setattr(allocate.Allocation, "_zero", interrupt)
     monkeypatch.setattr(allocate.Allocation, "release", watched)
-    code, out, err = call(capsys, "validate", *SMALL, "--device", "cpu", "--keep-free", "0")
+    code, out, err = run(capsys, "validate", *SMALL, "--device", "cpu", "--keep-free", "0")
     assert (code, out) == (130, "")
     assert err == "kvplan: interrupted; everything was freed\n"
     assert freed and all(freed)
@@ -141,7 +134,7 @@ def test_without_the_engine_one_line_says_what_is_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sglang", None)
-    code, out, err = call(capsys, "validate", *SMALL, "--with", "sglang")
+    code, out, err = run(capsys, "validate", *SMALL, "--with", "sglang")
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1 and "sglang does not import here" in err
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import run
 
 import glm_kvplan as kv
 from glm_kvplan.answers.check.deployment_file import read_deployment_file
-from glm_kvplan.cli import main
 from glm_kvplan.contexts import Contexts, parse_contexts
 from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
 from glm_kvplan.engines.vllm.workload_cost import workload_cost
@@ -23,14 +23,6 @@ THREE = "60%:8k,30%:32k,10%:128k"
 VLLM = ("--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "4")
 DRAWN = 20_000
 DEVIATIONS = 3.5 * (0.99 * 0.01 / DRAWN) ** 0.5  # of the share of draws that stay within a 0.99 quantile
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    found = capsys.readouterr()
-    return int(left.value.code or 0), found.out, found.err
 
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> Any:

@@ -3,8 +3,9 @@
 import pytest
 import typer
 from paths import ROOT
+from running import ended
 
-from glm_kvplan.cli import COMMANDS, main
+from glm_kvplan.cli import COMMANDS
 from glm_kvplan.cli.app import _options, app
 from glm_kvplan.cli.guesses import _MEANT, _ONCE, _OPTIONS
 from glm_kvplan.contexts import parse_contexts
@@ -12,18 +13,12 @@ from glm_kvplan.engines.by_name import NAMES, engine_named
 from glm_kvplan.engines.twins import _GUESSED
 
 
-def run(*words: str) -> object:
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    return left.value.code
-
-
 @pytest.mark.parametrize(
     "words",
     [("-h",), ("help",), ("solve", "-h"), ("help", "solve"), ("--help", "solve"), ("solve", "help")],
 )
 def test_help_in_every_spelling(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*words) == 0
+    assert ended(*words) == 0
     out = capsys.readouterr().out
     assert out.startswith("Usage: kvplan solve" if "solve" in words else "Usage: kvplan COMMAND")
 
@@ -49,7 +44,7 @@ def test_help_in_every_spelling(words: tuple[str, ...], capsys: pytest.CaptureFi
     ],
 )
 def test_commands_that_there_are_not(word: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(word) == 2
+    assert ended(word) == 2
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
 
@@ -57,10 +52,10 @@ def test_commands_that_there_are_not(word: str, said: str, capsys: pytest.Captur
 @pytest.mark.parametrize("topic", ["engines", "gpus", "model", "schema"])
 def test_old_doors_name_the_new_one(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ((topic,), ("help", topic), (topic, "--json")):
-        assert run(*words) == 2
+        assert ended(*words) == 2
         assert capsys.readouterr().err == f"kvplan: `kvplan {topic}` is now `kvplan info {topic}`\n"
-    assert run("info", topic) == 0 and capsys.readouterr().out
-    assert run("info") == 0 and f"{topic} " in capsys.readouterr().out
+    assert ended("info", topic) == 0 and capsys.readouterr().out
+    assert ended("info") == 0 and f"{topic} " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -107,7 +102,7 @@ def test_old_doors_name_the_new_one(topic: str, capsys: pytest.CaptureFixture[st
     ],
 )
 def test_options_that_there_are_not(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*words.split()) == 2
+    assert ended(*words.split()) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1) and said in err
 
@@ -130,7 +125,7 @@ def test_options_that_there_are_not(words: str, said: str, capsys: pytest.Captur
     ],
 )
 def test_names_that_options_had(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*words.split()) == 2
+    assert ended(*words.split()) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1) and said in err
 
@@ -150,9 +145,9 @@ def test_what_is_guessed_at_is_a_flag_and_the_guess_is_none() -> None:
 
 def test_several_cards_in_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("8xh200", "8 x H200", "8*h200", "h200x8", "H200 x 8"):
-        assert run("solve", "--gpu", name) == 2
+        assert ended("solve", "--gpu", name) == 2
         assert "kvplan advise --gpus 8" in capsys.readouterr().err
-    assert run("solve", "--gpu", "8xnothing") == 2
+    assert ended("solve", "--gpu", "8xnothing") == 2
     assert "is not known" in capsys.readouterr().err
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from paths import DATA
+from running import run
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.host_sizes import host_pools
 from glm_kvplan.units import GIB
@@ -24,13 +24,6 @@ EXAMPLE_A = (
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main([*words])
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
+from running import run
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 
 MANIFEST = """
 apiVersion: v1
@@ -25,12 +25,6 @@ spec:
 @pytest.fixture(autouse=True)
 def _width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    return left.value.code, *capsys.readouterr()
 
 
 def test_the_package_lists_its_names() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import run
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.sglang.explain import topics
 from glm_kvplan.engines.sglang.profile import load_profile
@@ -31,12 +31,6 @@ CARDS = ("--pre-gib", "138", "--available-gib", "90")
 @pytest.fixture(autouse=True)
 def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[object, str, str]:
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    return left.value.code, *capsys.readouterr()
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str, exit_code: int = 2) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from running import ended
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.fleets import FleetAnswer
 from glm_kvplan.engines.sglang.answers.fleet_answer import answer_fleet
@@ -19,12 +19,6 @@ from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import Demand
 
 MIX = "0.8:8k,0.2:128k"
-
-
-def run(*words: str) -> object:
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    return left.value.code
 
 
 def sought(*gpus: int, gpu: str = "h200", requests: int = 200, tries: object = None, **flags: object) -> FleetAnswer:
@@ -104,7 +98,7 @@ def test_memory_of_one_layout_is_refused() -> None:
 def test_files_to_go_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command, plan = tmp_path / "launch.sh", tmp_path / "plan.yaml"
     words = ["advise", "--gpu", "h200", "--gpus", "4,8", "--context", MIX, "--concurrency", "200", "--json"]
-    assert run(*words, "--launch-out", str(command), "--save", str(plan)) == 0
+    assert ended(*words, "--launch-out", str(command), "--save", str(plan)) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["best"]["gpus"] == 8 and command.read_text(encoding="utf-8") == told["best"]["command"] + "\n"
     assert yaml.safe_load(plan.read_text(encoding="utf-8"))["expect"] == {
@@ -113,8 +107,8 @@ def test_files_to_go_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "contexts": {8192: 4, 131072: 1},
         "confidence": 0.99,
     }
-    assert run("check", str(plan)) == 0
-    assert run(*words, "--save", str(plan)) == 2
+    assert ended("check", str(plan)) == 0
+    assert ended(*words, "--save", str(plan)) == 2
 
 
 def test_flags_that_no_memory_follows_from_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +124,7 @@ def test_flags_that_no_memory_follows_from_are_named(capsys: pytest.CaptureFixtu
         "--enable-priority-scheduling",
     )
     hosts = ("--tp-size", "16", "--nnodes", "2", "--node-rank", "0", "--dist-init-addr", "a:1")
-    assert run("advise", "--gpus", "16", "--gpu", "h200", "--concurrency", "9", "--json", "--", *serve, *hosts) == 0
+    assert ended("advise", "--gpus", "16", "--gpu", "h200", "--concurrency", "9", "--json", "--", *serve, *hosts) == 0
     out = capsys.readouterr().out
     best = json.loads(out)["best"]
     assert best["left_out"] == ["--api-key"] and "s3cret" not in out
@@ -140,7 +134,7 @@ def test_flags_that_no_memory_follows_from_are_named(capsys: pytest.CaptureFixtu
 
 
 def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("advise", "--gpus", "4", "--context", "1m", "--concurrency", "500") == 1
+    assert ended("advise", "--gpus", "4", "--context", "1m", "--concurrency", "500") == 1
     assert "none of these numbers of GPUs serves it: 4" in capsys.readouterr().out.replace("\n", " ")
     assert run("advise", "--gpus", "3", "--", "sglang", "serve", "m", "--tp", "8") == 1
     out = " ".join(capsys.readouterr().out.split())
@@ -157,5 +151,5 @@ def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_what_cannot_be_sought(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str) -> None:
-    assert run("advise", *words) == 2
+    assert ended("advise", *words) == 2
     assert said in capsys.readouterr().err

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import run
 
-from glm_kvplan.cli import main
 from glm_kvplan.units import GIB
 
 HICACHE = ("--engine", "0.5.23", "--gpu", "h200", "--enable-hierarchical-cache")
@@ -15,14 +15,6 @@ DP8 = ("--tp-size", "8", "--dp-size", "8", "--enable-dp-attention")
 LOAD = ("--context", "0.8:8k,0.2:128k", "--concurrency", "100")
 RESERVE = 10 * GIB  # mem_cache/pool_host/base.py:28 at 0.5.23
 PAGE, KV, INDEX, STATE = 256, 11_264, 363, 147_619_840  # of 0.5.23: a token's rows and keys, a whole state
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    found = capsys.readouterr()
-    return int(left.value.code or 0), found.out, found.err
 
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> Any:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from running import run
 
 import glm_kvplan as kv
 from glm_kvplan.answers.check.checking import check_file
-from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.expectations import Expectations, Held
 from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, answer_advise
@@ -37,14 +37,6 @@ def boot(**expect: object) -> Held:
 
 def advise(made: Plan, lengths: str, requests: int, given: MemoryGiven = MEASURED, **more: object) -> AdviseAnswer:
     return answer_advise(made, Demand(parse_contexts(lengths), requests), given, **more)  # type: ignore[arg-type]
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    found = capsys.readouterr()
-    return int(left.value.code or 0), found.out, found.err
 
 
 def test_a_public_boot_is_judged() -> None:

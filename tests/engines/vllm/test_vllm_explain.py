@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from running import run
 from vllm_oracle import flags_of, records
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.engines.explanation import Explanation
 from glm_kvplan.engines.vllm.explain.ground import Ground
 from glm_kvplan.engines.vllm.explain.topics import TITLES, TOPICS
@@ -25,14 +25,6 @@ def told(
 
 def figures(found: Explanation, reading: str = "right") -> list[int]:
     return [figure.value for figure in found.figures if figure.reading == reading]
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    found = capsys.readouterr()
-    return int(left.value.code or 0), found.out, found.err
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+from running import ended
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.fleets import FleetAnswer
 from glm_kvplan.engines.vllm.answers.fleet_answer import answer_fleet
@@ -134,29 +134,24 @@ def test_what_cannot_be_sought() -> None:
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*words: str) -> int:
-        with pytest.raises(SystemExit) as left:
-            main(list(words))
-        return int(left.value.code or 0)
-
     script, file = tmp_path / "launch.sh", tmp_path / "plan.yaml"
     words = ["advise", "--gpu", "h200", "--gpus", "4,8", "--context", MIX, "--concurrency", "200"]
     serve = ["--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "--no-enable-prefix-caching"]
     serve += ["--port", "8000", "--revision=main"]
-    assert run(*words, "--json", "--launch-out", str(script), "--save", str(file), *serve) == 0
+    assert ended(*words, "--json", "--launch-out", str(script), "--save", str(file), *serve) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["best"]["gpus"] == 4 and script.read_text(encoding="utf-8") == told["best"]["command"] + "\n"
     assert "--no-enable-prefix-caching" in told["best"]["command"]
-    assert run("check", str(file)) == 0
-    assert run("solve", "--gpu", "h200", "--launch", str(script)) == 0
+    assert ended("check", str(file)) == 0
+    assert ended("solve", "--gpu", "h200", "--launch", str(script)) == 0
     capsys.readouterr()
-    assert run(*words, *serve) == 0
+    assert ended(*words, *serve) == 0
     out = capsys.readouterr().out
     assert "not in it, as no memory follows from them: --port, --revision" in " ".join(out.split())
     assert "4 GPUs serve it: 1 server" in out and "the load needs" in out and "memory gives" in out
     tries = ("--try", f"speculative-config={json.dumps(MTP3)}", "--try", "max-num-batched-tokens=4k")
-    assert run(*words, "--json", *tries, *serve) == 0
+    assert ended(*words, "--json", *tries, *serve) == 0
     flags = json.loads(capsys.readouterr().out)["layouts"][0]["flags"]
     assert flags.get("speculative_config", MTP3) == MTP3 and flags.get("max_num_batched_tokens", 4000) == 4000
-    assert run("advise", "--gpus", "4", "--gpu", "h200", "--context", "1m", "--concurrency", "500", *serve) == 1
+    assert ended("advise", "--gpus", "4", "--gpu", "h200", "--context", "1m", "--concurrency", "500", *serve) == 1
     assert "none of these numbers of GPUs serves it: 4" in capsys.readouterr().out.replace("\n", " ")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from paths import DATA
+from running import run
 from vllm_oracle import blocks, flags_of, records
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.engines.vllm.answers.pools_answer import answer_pools
 from glm_kvplan.engines.vllm.block_views import LayerViews, backing, layer_views
 from glm_kvplan.errors import InputError
@@ -92,14 +92,6 @@ def test_the_blocks_are_those_of_flags_or_of_the_workload() -> None:
         answer_pools(plan, Workload(131072, 1), 0)
     with pytest.raises(InputError, match="no memory for one"):
         answer_pools(plan.with_flags(kv_cache_memory_bytes=1000), Workload(1, 1))
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    found = capsys.readouterr()
-    return int(left.value.code or 0), found.out, found.err
 
 
 def test_pools_command(capsys: pytest.CaptureFixture[str]) -> None:

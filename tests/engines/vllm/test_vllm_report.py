@@ -7,9 +7,9 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from running import run
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.vllm.answers.advise_answer import answer_advise
 from glm_kvplan.engines.vllm.answers.advise_page import advise_page
@@ -124,14 +124,6 @@ def test_the_frontier_counts_as_solve_does() -> None:
 @pytest.mark.parametrize("chart", ["map", "frontier", "prices"])
 def test_a_chart_alone(chart: str) -> None:
     assert b"<svg" in page_bytes(report_page(seen("estimated")), ENGLISH, "svg", chart)[0]
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    found = capsys.readouterr()
-    return int(left.value.code or 0), found.out, found.err
 
 
 def test_the_command_is_one_to_type_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from running import run
 
 import glm_kvplan as kv
-from glm_kvplan.cli import main
 from glm_kvplan.cli.app import _command
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.by_name import check_answers, engine_named
@@ -18,14 +18,6 @@ from glm_kvplan.show.text import print_page
 
 SERVE = ("--", "vllm", "serve", "zai-org/GLM-5.3-Flash")
 MTP3 = ("-sc", '{"method":"mtp","num_speculative_tokens":3}')
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    found = capsys.readouterr()
-    return int(left.value.code or 0), found.out, found.err
 
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
