@@ -13,6 +13,7 @@ _asked: ContextVar[str | None] = ContextVar("language", default=None)
 
 def take_language(words: list[str]) -> list[str]:
     """The words without `--lang NAME`, which is kept for `spoken`: it goes with every command, in any place."""
+    _asked.set(None)  # of an earlier command of this process
     left, name = [], None
     rest = iter(words)
     for word in rest:

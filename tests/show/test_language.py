@@ -1,6 +1,8 @@
 """Every sentence of ours in Chinese too: --lang zh beside any command, or KVPLAN_LANG."""
 
 import ast
+import errno
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -9,10 +11,12 @@ from inspect import cleandoc
 from pathlib import Path
 
 import pytest
+import typer
 from paths import ROOT
+from running import ended
 
 from glm_kvplan.cli import COMMANDS as COMMANDS_NAMED
-from glm_kvplan.cli import PANELS, app, main
+from glm_kvplan.cli import PANELS, app
 from glm_kvplan.cli.option_groups import FlagOption
 from glm_kvplan.show import said
 from glm_kvplan.show.languages import load_words
@@ -189,12 +193,54 @@ def test_every_help_text_has_its_chinese() -> None:
     assert [text for text in found if re.search("[a-z]{3}", text) and known(text) == text] == []
 
 
+COMPOSED = (  # of parts that stand in the source, by a conjunction, a sum or a name's dashes
+    "Options:",
+    "Arguments:",
+    "free after pools ({})",
+    "free after draft pools ({})",
+    "target weights, draft weights, context, communication, workspaces",
+    "target weights, context, communication, workspaces",
+    "indexer workspace, activations, CUDA graphs",
+    "FlashKDA where the GPU has it: one state more a request, the prefill's checkpoint",
+    "max running requests",
+    "the prefill server",
+    "2 with prefix caching, {} for draft tokens and 1 for FlashKDA's checkpoint in a prefill",
+    "2 with prefix caching and 1 for FlashKDA's checkpoint in a prefill",
+)
+
+
+def english_texts() -> Iterator[str]:
+    """All that is spelled in our source, typer's, the system's and the data's: `{}` for what stands in it."""
+    yield from (*help_texts(), os.strerror(errno.ENOENT))
+    for folder in (ROOT / "glm_kvplan", Path(typer.__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.expr):
+                    yield from spelled_with_blanks(node)
+    for path in sorted((ROOT / "glm_kvplan").rglob("*.toml")):
+        if not path.name.endswith("_zh.toml"):
+            yield path.read_text(encoding="utf-8")
+
+
+def test_every_chinese_sentence_is_still_said() -> None:
+    """Each has its parts in the English of the source, or is a template of it with some of its values."""
+    found = {*english_texts()}
+    everything = "\n".join(found)
+    missed = [one for one in SENTENCES if not all(part.strip() in everything for part in one.split("{}"))]
+    templates = [one for one in found if "{}" in one and len(one) < 500 and len(re.findall("[A-Za-z]{2,}", one)) > 1]
+    patterns = [re.compile(".*?".join(map(re.escape, one.split("{}"))), re.DOTALL) for one in templates]
+    assert [one for one in missed if not any(made.fullmatch(one) for made in patterns)] == [
+        one for one in SENTENCES if one in COMPOSED
+    ]
+    assert tuple(one for one in COMPOSED if one in SENTENCES) == COMPOSED
+
+
 def test_help_in_chinese_keeps_to_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for words in (("--help",), ("advise", "--help"), ("help", "sweep")):
-        assert run("--lang", "zh", *words) == 0
+        assert ended("--lang", "zh", *words) == 0
         out = capsys.readouterr().out
         assert "用法：" in out and "选项：" in out
         assert max(map(width_of, out.splitlines())) < 80
@@ -212,12 +258,6 @@ def left_over(text: str) -> list[str]:
     return [line for line in lines if re.search(r"(?<!\w)[A-Za-z]?[a-z]+,?( \(?[a-z]+[,;:]?){2,}", line)]
 
 
-def run(*words: str) -> object:
-    with pytest.raises(SystemExit) as left:
-        main(list(words))
-    return left.value.code
-
-
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:4]))
 def test_a_command_prints_no_english_sentence(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -233,7 +273,7 @@ def test_a_command_prints_no_english_sentence(
     monkeypatch.setattr(said.Words, "__call__", heard)
     monkeypatch.setenv("KVPLAN_LANG", "zh")
     monkeypatch.setenv("COLUMNS", "500")
-    assert run(*words) in (0, 1)
+    assert ended(*words) in (0, 1)
     out, err = capsys.readouterr()
     assert missed == [] and re.search("[\u4e00-\u9fff]", out)
     assert left_over(out + err) == []
@@ -245,7 +285,7 @@ def test_the_verdicts_of_a_check_in_chinese(
     path = tmp_path / "plan.yaml"
     path.write_text("{gpu: H200, flags: {tp_size: 8}, expect: {min_context: 64k, max_running_requests: 60000}}")
     monkeypatch.setenv("KVPLAN_LANG", "zh")
-    assert run("check", str(path)) == 1
+    assert ended("check", str(path)) == 1
     out = capsys.readouterr().out
     assert "未达标" in out and "未达  max_running_requests" in out and "达标  min_context" in out and "瓶颈：" in out
     assert "容量" not in out and "FAILS" not in out
@@ -253,20 +293,20 @@ def test_the_verdicts_of_a_check_in_chinese(
 
 def test_the_option_outranks_the_variable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (("info", "gpus", "--lang", "zh"), ("info", "gpus", "--lang=zh"), ("--lang", "zh", "info", "gpus")):
-        assert run(*words) == 0 and "算力" in capsys.readouterr().out
-    assert run("info", "gpus") == 0 and "算力" not in capsys.readouterr().out
+        assert ended(*words) == 0 and "算力" in capsys.readouterr().out
+    assert ended("info", "gpus") == 0 and "算力" not in capsys.readouterr().out
     monkeypatch.setenv("KVPLAN_LANG", "zh")
-    assert run("info", "gpus", "--lang", "en") == 0 and "算力" not in capsys.readouterr().out
+    assert ended("info", "gpus", "--lang", "en") == 0 and "算力" not in capsys.readouterr().out
 
 
 def test_json_stays_english(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("solve", *SGLANG, "--json", "--lang", "zh") == 0
+    assert ended("solve", *SGLANG, "--json", "--lang", "zh") == 0
     assert not re.search("[\u4e00-\u9fff]", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("words", [("info", "gpus", "--lang", "fr"), ("info", "gpus", "--lang")])
 def test_a_language_that_there_is_not(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*words) == 2
+    assert ended(*words) == 2
     assert "en or zh" in capsys.readouterr().err
 
 
@@ -274,7 +314,7 @@ def test_a_language_of_the_environment_that_there_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KVPLAN_LANG", "fr")
-    assert run("info", "gpus") == 2
+    assert ended("info", "gpus") == 2
     assert "KVPLAN_LANG 'fr': kvplan speaks en or zh" in capsys.readouterr().err
 
 

@@ -136,7 +136,7 @@ def test_flags_that_no_memory_follows_from_are_named(capsys: pytest.CaptureFixtu
 def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended("advise", "--gpus", "4", "--context", "1m", "--concurrency", "500") == 1
     assert "none of these numbers of GPUs serves it: 4" in capsys.readouterr().out.replace("\n", " ")
-    assert run("advise", "--gpus", "3", "--", "sglang", "serve", "m", "--tp", "8") == 1
+    assert ended("advise", "--gpus", "3", "--", "sglang", "serve", "m", "--tp", "8") == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "nothing to try: no layout divides these numbers of GPUs" in out
 
