@@ -27,8 +27,7 @@ def request_rows(deployment: Deployment, sizes: PoolSizes) -> int:
 
     Source: mem_cache/memory_pool.py:388-411, disaggregation/decode.py:275-359 at 0.5.23.
     """
-    requests = sizes.running_requests + 1
-    return requests + prealloc_requests(deployment) if decode_pool(deployment) else requests
+    return sizes.running_requests + prealloc_requests(deployment) + 1
 
 
 def ping_pong_slots(deployment: Deployment) -> int:
