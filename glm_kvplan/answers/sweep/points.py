@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from glm_kvplan.units import LARGEST_COUNT
 from glm_kvplan.workload import DEFAULT_CONTEXT, Demand
 
 MOST_KEPT = 1024
+TOGETHER = 32  # points that are resolved, then sized: the code of either step stays in the processor's cache so long
 _ROLES = ("site", "flag", "memory", "workload")
 
 Row = tuple[Any, ...]
@@ -77,10 +79,11 @@ class Sweep:
         self._prompt_at = roles.index("prompt") if "prompt" in roles else None
         self._said = len(results)  # of an engine's values: what several engines say alike comes first
         self._blank = (None,) * self._said
-        # What several points share is kept; a plan that one point alone asks for is not.
+        # What several points share is kept; a plan that one point alone asks for only until it is sized.
         kept = lru_cache(maxsize=MOST_KEPT)
         self._sited, self._demanded = kept(self._site), kept(self._demand)
-        self._planned = kept(self._plan) if places["memory"] or self._prompt_at is not None else self._plan
+        shared = len(places["site"]) + len(places["flag"]) < len(self.axes)
+        self._planned = kept(self._plan) if shared else lru_cache(maxsize=TOGETHER)(self._plan)
         self._sized = kept(self._size) if self._names["workload"] else self._size
         self._check()
 
@@ -108,7 +111,11 @@ class Sweep:
         return count_points(self.axes)
 
     def __iter__(self) -> Iterator[Row]:
-        return map(self.row, points(self.axes))
+        found = points(self.axes)
+        while together := tuple(islice(found, TOGETHER)):
+            for point in together:
+                self._planned(self._site_of(point), self._flags_of(point))
+            yield from [self.row(point) for point in together]
 
     def row(self, point: tuple[object, ...]) -> Row:
         """The row of one point: its values on the axes, its status, what is said of it, and why it is refused."""
