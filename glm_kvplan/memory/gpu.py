@@ -30,6 +30,10 @@ class Gpu:
     source: str
     gpus_per_host: int = 8  # of the usual host; asked about where layouts are sought
 
+    def __hash__(self) -> int:
+        """Of what tells cards apart: much is kept by card."""
+        return hash(self.name)
+
     @kept
     def blackwell(self) -> bool:
         """Compute capability 10 or above, 12 included: one generation to the engine's defaults."""

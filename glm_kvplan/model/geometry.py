@@ -45,6 +45,10 @@ class Geometry:
     vision: VisionGeometry | None
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @kept
+    def _hash(self) -> int:
         """Of what tells checkpoints apart: much is kept by geometry, and layer ids take long to hash."""
         return hash((self.num_hidden_layers, self.kv_lora_rank, self.linear_num_heads, self.index_kpool))
 

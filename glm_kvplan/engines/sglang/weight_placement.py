@@ -1,6 +1,11 @@
 """Where SGLang puts the weights: its parallel layout, kernels and drafts as `memory/weights.py` asks for them."""
 
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
 from glm_kvplan.engines.sglang.deployment import Deployment
+from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.engines.sglang.pipeline import stages_of
 from glm_kvplan.memory.budget import MemoryPart
 from glm_kvplan.memory.draft_weights import DraftBytes, draft_bytes, left_behind
@@ -10,6 +15,8 @@ from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB
 
 _SAFETY, _MARGIN = 2, 256  # SGLANG_SPEC_EXPANSION_SAFETY_FACTOR, SGLANG_ROPE_CACHE_SAFETY_MARGIN
+_FLAGS = tuple(row.name for row in TABLE if "weights" in row.moves and row.kind != "json")
+_values = attrgetter(*_FLAGS)
 
 
 def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None) -> Placement:
@@ -18,6 +25,13 @@ def placement(geometry: Geometry, deployment: Deployment, gpu: Gpu | None = None
     Source: runtime_context.py:160-222, models/glm5_next.py, models/deepseek_v2.py, models/deepseek_nextn.py and
     layers/quantization/fp8_utils.py:2147-2310 at 0.5.23.
     """
+    return _placed(geometry, gpu, _values(deployment))
+
+
+@lru_cache(maxsize=1024)
+def _placed(geometry: Geometry, gpu: Gpu | None, values: tuple[Any, ...]) -> Placement:
+    """The placement of these flags: of those that move weights, whatever the others are."""
+    deployment = Deployment(**dict(zip(_FLAGS, values, strict=True)))
     tp, attn_tp = deployment.tp_size, deployment.attn_tp_size
     runner, exchange = deployment.moe_runner_backend, deployment.moe_a2a_backend
     sm100 = gpu is not None and gpu.sm100
