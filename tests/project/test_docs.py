@@ -13,8 +13,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import NamedTuple
 
 import pytest
@@ -43,20 +46,25 @@ ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "NO_COLOR": "1", "PYTHONUTF8": "1
 
 def run(command: str) -> str:
     """What a shell prints for `command`, standard output and error together, at 80 columns, without colours."""
-    plain = command.startswith("kvplan ") and not SHELL.search(command) and hasattr(os, "fork")
-    printed = run_forked(shlex.split(command.replace("\\\n", " "))[1:]) if plain else run_in_shell(command)
+    first, bar, rest = command.replace("\\\n", " ").partition("|")
+    if first.startswith("kvplan ") and not SHELL.search(first) and hasattr(os, "fork"):
+        printed, told = run_forked(shlex.split(first)[1:], apart=bool(bar))
+        if bar:
+            printed = told + run_in_shell(rest, printed)
+    else:
+        printed = run_in_shell(command)
     assert "Traceback (most recent call last)" not in printed, f"$ {command}\n{printed}"
     return "".join(line.rstrip() + "\n" for line in printed.splitlines())
 
 
-def run_in_shell(command: str) -> str:
+def run_in_shell(command: str, standard_input: str = "") -> str:
     environment = {**os.environ, **ENVIRONMENT}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=ROOT,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        input=standard_input,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -66,21 +74,20 @@ def run_in_shell(command: str) -> str:
     return done.stdout
 
 
-def run_forked(arguments: list[str]) -> str:
-    """`kvplan` in a copy of this process, which has its libraries imported: ten commands in the time of one."""
-    import rich.table  # noqa: F401  # shared by every copy
-    import yaml  # noqa: F401
+def run_forked(arguments: list[str], *, apart: bool) -> tuple[str, str]:
+    """`kvplan` in a copy of this process, which has its libraries imported: ten commands in the time of one.
 
-    from glm_kvplan.cli import main
-
-    with tempfile.TemporaryFile() as output, Path(os.devnull).open("rb") as nothing:
+    What it prints, errors among it; `apart` from it: they are the second text.
+    """
+    main = shared_by_every_copy()
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, Path(os.devnull).open("rb") as nothing:
         child = os.fork()
         if child == 0:
             os.chdir(ROOT)
             os.environ.update(ENVIRONMENT)
             os.dup2(nothing.fileno(), 0)
             os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
+            os.dup2((errors if apart else output).fileno(), 2)
             sys.stdout = os.fdopen(1, "w", encoding="utf-8")
             sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
             try:
@@ -95,7 +102,24 @@ def run_forked(arguments: list[str]) -> str:
                 os._exit(0)
         os.waitpid(child, 0)
         output.seek(0)
-        return output.read().decode("utf-8")
+        errors.seek(0)
+        return output.read().decode("utf-8"), errors.read().decode("utf-8")
+
+
+@cache
+def shared_by_every_copy() -> Callable[[list[str]], None]:
+    """The command line, once all that it imports is imported: what a copy would import, it would import for itself."""
+    import pydantic
+    import rich.table
+    import yaml
+
+    import glm_kvplan.cli
+
+    for module in walk_packages(glm_kvplan.__path__, "glm_kvplan."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    assert pydantic and rich and yaml
+    return glm_kvplan.cli.main
 
 
 def run_all(commands: Iterable[str]) -> dict[str, str]:

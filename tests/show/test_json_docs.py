@@ -1,18 +1,16 @@
 """docs/json.md names every field that a command's JSON has, and its tables are made from the types."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, redirect_stdout
 from functools import cache
-from pathlib import Path
+from io import StringIO
 from typing import Any
 
 import pytest
 from json_fields import MISSING, rewritten
 from paths import ROOT
+from running import ended
 
 TEXT = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 B200 = "--gpu b200 --tp-size 4 --pre-gib 177 --available-gib 126"
@@ -73,19 +71,13 @@ WHOLE = {
 
 @cache
 def answers() -> dict[str, dict[str, Any]]:
-    kvplan = str(Path(sys.executable).with_name("kvplan"))
-
     def run(words: str) -> dict[str, Any]:
         asked, dashes, launch = words.partition(" -- ")
-        command = [kvplan, *asked.split(), "--json", *dashes.split(), *launch.split()]
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"}
-        )
-        assert done.returncode in (0, 1), done.stderr
-        return json.loads(done.stdout)  # type: ignore[no-any-return]
+        with redirect_stdout(StringIO()) as printed, chdir(ROOT):
+            assert ended(*asked.split(), "--json", *dashes.split(), *launch.split()) in (0, 1), words
+        return json.loads(printed.getvalue())  # type: ignore[no-any-return]
 
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(COMMANDS, pool.map(run, COMMANDS.values()), strict=True))
+    return {name: run(words) for name, words in COMMANDS.items()}
 
 
 def section(title: str) -> str:

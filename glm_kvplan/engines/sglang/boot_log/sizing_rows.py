@@ -8,7 +8,9 @@ from glm_kvplan.engines.sglang.boot_log.fit import Band, fit
 from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes, Row, count_row, half_step, printed_sizes, word_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
-from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt
+from glm_kvplan.engines.sglang.rank import ranks
+from glm_kvplan.engines.sglang.sizing.rank_costs import stage_costs
+from glm_kvplan.engines.sglang.sizing.solver import Solution, size_stages, tightest
 from glm_kvplan.engines.sglang.weight_placement import after_load
 from glm_kvplan.memory.budget import AFTER_GIVEN_WEIGHTS
 
@@ -44,20 +46,21 @@ def sizing(plan: Plan, boot: Boot) -> Sizing:
     pre = memory.pre_gib if memory is not None else round(plan.gpu.memory_mib / 1024, 2)
     after = after_load(plan.deployment)
     left = 0.0 if after is None else after.gib
-    solution = None if memory is None else _attempt(plan, pre, memory.available_gib + left)
+    costs = stage_costs(ranks(plan))
+
+    def attempt(available_gib: float) -> Solution:
+        return tightest(size_stages(costs, pre, max(available_gib, 0.0)))
+
+    solution = None if memory is None else attempt(memory.available_gib + left)
     band = taken = None
     if printed.tokens is not None and boot.failure is None:
-        band = fit(lambda gib: _attempt(plan, pre, gib), pre, printed)
+        band = fit(attempt, pre, printed)
         if band is not None and memory is not None:
             taken = band.distance(memory.available_gib)
-    known = _known(printed, solution, None if band is None else _attempt(plan, pre, band.least_gib))
+    known = _known(printed, solution, None if band is None else attempt(band.least_gib))
     sizes, stand_ins = _whole(known), _stand_ins(plan, known)
     rows = tuple(_rows(plan, boot, printed, memory, solution, band, taken))
     return Sizing(memory, pre, solution, band, taken, sizes, stand_ins, rows)
-
-
-def _attempt(plan: Plan, pre_gib: float, available_gib: float) -> Solution:
-    return attempt(plan, pre_gib, max(available_gib, 0.0))
 
 
 def _known(printed: PrintedSizes, *solutions: Solution | None) -> PrintedSizes:
