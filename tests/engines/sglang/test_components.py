@@ -15,7 +15,7 @@ from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.boot_log.lines import SHAPES
 from glm_kvplan.engines.sglang.components import COMPONENTS, locations, rank_ledgers, tensor_specs
-from glm_kvplan.engines.sglang.components.component import Component, Part, SegmentKind
+from glm_kvplan.engines.sglang.components.component import STATE_POOL, Component, Part, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.pool_units import request_rows
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -70,6 +70,27 @@ def test_everything_a_component_makes_bears_its_name() -> None:
                 assert price == (0 if ledger is None else ledger.bytes_per_unit)
         names = [spec.name for spec in tensor_specs(rank, SIZES)]
         assert len(set(names)) == len(names)
+
+
+def test_every_large_tensor_lies_in_one_place() -> None:
+    """By the names of the records (test_pools.py); tensors of one component and place bear one pool's name."""
+    for rank in RANKS:
+        specs = {spec.name: spec for spec in tensor_specs(rank, SIZES)}
+        named = [name for place in locations(rank) for name in place.tensors]
+        assert len(set(named)) == len(named) and set(named) <= set(specs)
+        state = {
+            specs[name].pool for place in locations(rank) if place.hbm_pool == STATE_POOL for name in place.tensors
+        }
+        assert state == {"state"}
+        for spec in specs.values():
+            assert not spec.charged or spec.name in named
+
+
+def test_no_tensor_is_charged_without_a_price() -> None:
+    """The engine's budget has prices for tokens, slots and snapshots (test_pools.py), and for nothing else."""
+    for rank in RANKS:
+        for component in COMPONENTS:
+            assert component.charge is not None or not any(s.charged for s in component.tensors(rank, SIZES))
 
 
 def test_what_dram_may_hold_is_said_once() -> None:

@@ -340,6 +340,15 @@ def test_a_whole_boot_log_is_read_and_its_verdict_names_the_draft() -> None:
     assert not any("another process" in cause for cause in found)
 
 
+def test_a_draft_s_pool_of_latent_rows_is_told_too() -> None:
+    """11 GiB of 577,024 tokens and a page: as the checkpoint's own draft prints it, without K and V apart."""
+    answer = reconciled(
+        ARGUMENTS + LOG.replace("K size: 5.50 GB, V size: 5.50", "KV size: 11.00"), BesideLog(gpu="gb300:256703")
+    )
+    each = round(11 * 2**30 / (577_024 + 64))
+    assert any(f"takes 11.00 GiB, about {each:,} bytes a token" in cause for cause in causes(answer))
+
+
 def test_with_the_drafts_config_every_number_is_explained(configs: Path) -> None:
     flags = read_launch_command(f"{SERVE} {PUBLIC}", "0.5.20").flags
     known = BesideLog(flags=flags, gpu="gb300:256703", draft=str(configs / "d5x8x128.json"))

@@ -89,6 +89,25 @@ def test_one_changed_number_is_found(edit: tuple[str, str], row: str, cause: str
     assert any(cause in text for text in causes(answer)) or not cause
 
 
+def test_a_flag_that_is_not_the_log_s_own_is_told() -> None:
+    answer = edited("example-b-0.5.21", ("chunked_prefill_size=", "chunked_prefill_size=1"))
+    row = answer.first_unexplained
+    assert row is not None and row.name == "chunked_prefill_size"
+    assert causes(answer) == ("a flag that the log does not show, or a build that changes the engine's default",)
+
+
+def test_a_size_that_memory_does_not_decide_stays_explained() -> None:
+    """The flag says 700 slots whatever is free; the tokens of 2 GiB more are others."""
+    answer = edited("b200x4-mtp4-slots700", ("avail mem=127.68", "avail mem=129.68"))
+    sizes = {row.name: row.explained for row in answer.rows if row.basis == "memory" and row.name.startswith("max_")}
+    assert sizes == {"max_total_num_tokens": False, "max_mamba_cache_size": True}
+
+
+def test_memory_after_the_graphs_is_shown_as_printed() -> None:
+    answer = held("example-b-0.5.21")
+    assert [row.printed for row in answer.rows if row.name == "available_gpu_mem"] == ["26.40"]
+
+
 def test_every_printed_digit_counts() -> None:
     """Moving any one printed pool size by its last digit leaves it unexplained."""
     text = (LOGS / "example-b-0.5.23.log").read_text(encoding="utf-8")
@@ -159,6 +178,17 @@ def test_a_rank_that_differs_is_named() -> None:
     row = answer.first_unexplained
     assert row is not None
     assert (row.name, row.rank) == ("state pool of TP2", "TP2")
+
+
+def test_a_rank_whose_rings_differ_is_named() -> None:
+    rings = "ReplaySSM ring buffers allocated (record_len=16): d=0.10GB, k=0.10GB, g=0.10GB"
+    text = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
+    for rank in range(4):
+        at = next(number for number, line in enumerate(text) if f"TP{rank}" in line and "Mamba Cache" in line)
+        said = rings.replace("d=0.10", "d=0.20") if rank == 2 else rings
+        text.insert(at + 1, f"{text[at].partition(']')[0]}] {said}")
+    rows = [row for row in reconcile(read_log(text)[0]).rows if row.name.startswith("replay rings of ")]
+    assert [(row.name, row.explained) for row in rows] == [("replay rings of TP2", False)]
 
 
 @pytest.mark.parametrize("rank", ["TP0", "TP2"])

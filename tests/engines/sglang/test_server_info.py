@@ -139,4 +139,5 @@ def test_versions(version: str | None, release: str, why: str) -> None:
     answer = reconcile(boot_of({**SERVER_INFO, "version": version}, "test"))
     assert answer.engine == release
     assert answer.chosen.startswith(why)
+    assert release not in answer.chosen.partition(";")[2]  # what fits as well is another
     assert answer.explained

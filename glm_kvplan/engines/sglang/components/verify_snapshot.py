@@ -142,14 +142,14 @@ def locations(rank: Rank) -> Iterator[Location]:
     deployment = rank.deployment
     if not pool_units.snapshots_allocated(deployment):
         return
-    each = _slot_bytes(rank)
+    each, names = _slot_bytes(rank), ["intermediate_ssm", "intermediate_conv_window"]
     if pool_units.replay_ring(rank):
-        each = pool_units.state_layers(rank) * _window_bytes(rank)
+        each, names = pool_units.state_layers(rank) * _window_bytes(rank), names[1:]
     yield Location(
         NAME,
         COMPONENT.title,
         STATE_POOL,
-        ("intermediate_ssm", "intermediate_conv_window"),
+        tuple(names),
         None,
         None,
         "live for one verify step of a running request; the tree never points at them",
