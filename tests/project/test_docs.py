@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +44,7 @@ SHELL = re.compile(r"[|&;<>()$`*?~#!]")  # a command with one of these needs a s
 ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "NO_COLOR": "1", "PYTHONUTF8": "1", "HF_HUB_OFFLINE": "1"}
 
 
+@cache  # a command that several documents show
 def run(command: str) -> str:
     """What a shell prints for `command`, standard output and error together, at 80 columns, without colours."""
     first, bar, rest = command.replace("\\\n", " ").partition("|")
@@ -122,11 +123,6 @@ def shared_by_every_copy() -> Callable[[list[str]], None]:
     return glm_kvplan.cli.main
 
 
-def run_all(commands: Iterable[str]) -> dict[str, str]:
-    """Each distinct command once."""
-    return {command: run(command) for command in dict.fromkeys(commands)}
-
-
 def steps(document: Path) -> Iterator[Step]:
     for varies, block in _BLOCK.findall(document.read_text(encoding="utf-8")):
         assert block.startswith("$ "), f"{document.name}: a console block starts with a command: {block[:60]!r}"
@@ -138,16 +134,9 @@ def steps(document: Path) -> Iterator[Step]:
 STEPS = [step for document in DOCUMENTS for step in steps(document)]
 
 
-@pytest.fixture(scope="session")
-def outputs(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The output of every command that this run of the tests asks for."""
-    chosen = (getattr(item, "callspec", None) for item in request.session.items)
-    return run_all(found.params["step"].command for found in chosen if found and "step" in found.params)
-
-
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: f"{step.document.stem}-{step.command[:50]}")
-def test_command(step: Step, outputs: dict[str, str]) -> None:
-    printed = outputs[step.command]
+def test_command(step: Step) -> None:
+    printed = run(step.command)
     if step.compared:
         assert step.output == printed
     else:
@@ -211,7 +200,8 @@ def test_every_file_names_the_same_version() -> None:
 
 def refresh(documents: list[Path]) -> None:
     """Write what every command prints now into its document."""
-    printed = run_all(step.command for document in documents for step in steps(document) if step.compared)
+    compared = [step.command for document in documents for step in steps(document) if step.compared]
+    printed = {command: run(command) for command in compared}
 
     def step_text(found: re.Match[str]) -> str:
         return f"$ {found[1]}\n{printed.get(found[1], found[2])}"
