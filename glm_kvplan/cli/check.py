@@ -29,12 +29,12 @@ class Format(StrEnum):
 def check(
     context: typer.Context,
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="FILE...",
             help="Deployment files (docs/check.md), folders with *.kvplan.yaml files in them, or - for stdin.",
         ),
-    ],
+    ] = None,
     formats: Annotated[list[str] | None, form_option([*Format])] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Warnings fail, too, unless the file tolerates them.")
@@ -62,7 +62,9 @@ def check(
     Example: kvplan check deployments/ --format github
     """
     if context.obj["launch"] is not None:
-        raise InputError("kvplan check reads deployment files; put the launch command into one (launch: ...)")
+        raise InputError("kvplan check reads deployment files; kvplan init, with the same words, writes one of a launch")
+    if not files:
+        raise InputError("name a deployment file, or a folder with some in it; kvplan init writes one of a launch")
     forms = read_forms(formats or [], json, [*Format])
     from glm_kvplan.answers.check.check_answer import answer_check
     from glm_kvplan.answers.check.checking import check_files
