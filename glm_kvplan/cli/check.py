@@ -62,7 +62,9 @@ def check(
     Example: kvplan check deployments/ --format github
     """
     if context.obj["launch"] is not None:
-        raise InputError("kvplan check reads deployment files; kvplan init, with the same words, writes one of a launch")
+        raise InputError(
+            "kvplan check reads deployment files; kvplan init, with the same words, writes one of a launch"
+        )
     if not files:
         raise InputError("name a deployment file, or a folder with some in it; kvplan init writes one of a launch")
     forms = read_forms(formats or [], json, [*Format])

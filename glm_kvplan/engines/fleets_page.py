@@ -12,7 +12,7 @@ from glm_kvplan.show.said import Said, Text, say
 def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Line]]) -> Page:
     """`beside` says what the engine knows of a server's memory, and of what the load needs of it."""
     head = answer.head
-    wanted = (wanted_line(answer.demand), *_promised(answer))
+    wanted = (wanted_line(answer.demand), *_promised(answer), *_low(answer), *_enough(answer))
     sections = []
     if answer.best is not None:
         best = answer.best
@@ -55,6 +55,22 @@ def _promised(answer: FleetAnswer) -> Iterator[Said]:
         yield say("{share} of the time, each request's length drawn by chance", share=share)
 
 
+def _low(answer: FleetAnswer) -> Iterator[Said]:
+    """How much of the load is sure, where memory is estimated."""
+    best = answer.best
+    if best is not None and best.served_at_least < best.served:
+        least, served = whole(best.served_at_least), whole(best.served)
+        yield say("{least} of {served} at the low end of the memory's estimate", least=least, served=served)
+
+
+def _enough(answer: FleetAnswer) -> Iterator[Said]:
+    """Where none serves: how many GPUs would, as servers side by side share a load."""
+    able = [one for one in answer.layouts if one.most >= one.servers]
+    if answer.best is None and able:
+        gpus = min(one.gpus // one.servers * -(-answer.demand.concurrency // (one.most // one.servers)) for one in able)
+        yield say("more of the same servers may do: {option} tries them", option=f"--gpus {gpus}")
+
+
 def _left_out(best: FleetShown) -> Iterator[Line]:
     if best.left_out:
         yield Line(
@@ -67,11 +83,6 @@ def _requests(answer: FleetAnswer) -> Iterator[Line]:
     best, second = answer.best, answer.runner_up
     assert best is not None
     yield Line(say("at most {most} of these requests at once, all servers together", most=_most(best)))
-    if best.served_at_least < best.served:
-        least, served = whole(best.served_at_least), whole(best.served)
-        yield Line(
-            say("{least} of {served} at the low end of the memory's estimate", least=least, served=served), "careful"
-        )
     alone = all(layout.gpus == best.gpus for layout in answer.layouts)
     if alone and best.gpus % 2 == 0 and best.most >= 2 * answer.demand.concurrency:
         fewer = f"--gpus {best.gpus // 2},{best.gpus}"
