@@ -36,6 +36,8 @@ _ROWS = (
              "tokens a rank sends to pplx at most; refusals only", moves=NOTHING),
     Variable("SGLANG_DEEPEP_V2_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "word", "128",
              "tokens a rank sends to deepep_v2 at most; refusals only", moves=NOTHING),
+    Variable("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "word", None,
+             "tokens a rank sends to FlashInfer's exchange at most; refusals only", moves=NOTHING),
     Variable("SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK", "word", "8192",
              "tokens a rank sends through MegaMoE at most; refusals only", moves=NOTHING),
     Variable("SGLANG_DISAGG_STAGING_BUFFER", "switch", False, "a PD pair moves caches through a staging buffer; "

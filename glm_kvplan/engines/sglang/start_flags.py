@@ -27,7 +27,7 @@ disable_cuda_graph_padding flag false
 disable_fast_image_processor flag false
 disaggregation_decode_allocation_policy str early
 disaggregation_decode_enable_offload_kvcache flag false
-disaggregation_decode_host_receive_threshold float 1.0
+disaggregation_decode_host_receive_threshold float -
 dllm_algorithm str -
 dwdp_size int 1
 elastic_ep_backend str -

@@ -198,3 +198,35 @@ def test_kernels_that_change_the_page(kernel: str, position: int, flag: str) -> 
     except RefusedError as error:
         said = str(error)
     assert (refused in said) == PAGED[kernel][position], said
+
+
+@pytest.mark.parametrize(
+    ("release", "starts"), [("0.5.20", True), ("0.5.21", False), ("0.5.22", True), ("0.5.23", True)]
+)
+def test_a_host_receive_threshold_of_one_is_off_since_0_5_22(release: str, starts: bool) -> None:
+    """Before, any above 0 keeps retracted requests in a host pool, which no model with state has.
+
+    arg_groups/pd_disaggregation_hook.py:57-69, mem_cache/registry.py:158-160 at 0.5.21; :68-80 at 0.5.23.
+    """
+    flags = {"tp_size": 8, "disaggregation_mode": "decode", "disaggregation_decode_host_receive_threshold": 1.0}
+    if release == "0.5.20":
+        flags.pop("disaggregation_decode_host_receive_threshold")  # not in that release
+    if starts:
+        resolved("h200", release, **flags)
+    else:
+        with pytest.raises(RefusedError, match="host_pool retraction"):
+            resolved("h200", release, **flags)
+
+
+# What the engine's resolution says on a CPU, a draft model at hand.
+@pytest.mark.parametrize("release", ["0.5.20", "0.5.21", "0.5.22", "0.5.23"])
+@pytest.mark.parametrize("kernels", ["triton", "fa3", "flashinfer"])
+@pytest.mark.parametrize("algorithm", ["EAGLE", "EAGLE3", "DFLASH", "STANDALONE"])
+def test_one_buffer_speculates_with_more_since_0_5_22(algorithm: str, kernels: str, release: str) -> None:
+    flags = {"tp_size": 8, "enable_unified_memory": True, "attention_backend": kernels}
+    flags |= {"speculative_algorithm": algorithm, "speculative_draft_model_path": "/draft"}
+    if algorithm != "STANDALONE" and release >= "0.5.22":
+        resolved("h200", release, **flags)
+    else:
+        with pytest.raises(RefusedError, match="--enable-unified-memory speculates with DSPARK"):
+            resolved("h200", release, **flags)

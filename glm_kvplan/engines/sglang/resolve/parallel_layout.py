@@ -24,6 +24,7 @@ _ALL_EXPERTS = Reason(
 )
 _MEGAMOE = Reason("--moe-runner-backend megamoe is an exchange", "arg_groups/mega_moe_hook.py:258-276 at 0.5.23")
 _WATERFILL = Reason("--enable-waterfill balances over deepep or megamoe", "arg_groups/overrides.py:1592-1607 at 0.5.23")
+_ASCEND = Reason("ascend_tp is no exchange of its own", "arg_groups/moe_hook.py:463-469 at 0.5.23")
 _ZIGZAG = Reason("zigzag prefill CP needs deepep", "arg_groups/model_overrides/deepseek_v2.py:115-122 at 0.5.23")
 _CHUNK = Reason(
     "{a.undivided_chunk_size} divided by {a.attn_dp_size} attention groups",
@@ -234,6 +235,9 @@ def _role_shares(a: Arguments, site: Site) -> bool:
 
 def expert_ranks(a: Arguments, site: Site) -> None:
     """Expert parallelism: an all-to-all backend spans the TP group whatever --ep-size says."""
+    if a.moe_a2a_backend == "ascend_tp":
+        a.moe_a2a_backend = "none"
+        a.because["moe_a2a_backend"] = _ASCEND
     if a.enable_waterfill and a.moe_a2a_backend not in ("deepep", "megamoe"):
         a.moe_a2a_backend = "deepep"
         a.because["moe_a2a_backend"] = _WATERFILL

@@ -164,8 +164,9 @@ def _eagle(a: Arguments) -> None:
         )
     elif a.speculative_num_draft_tokens is None:
         raise RefusedError(
-            "--speculative-eagle-topk above 1 needs --speculative-num-draft-tokens",
-            "arg_groups/speculative_hook.py:1255 at 0.5.23",
+            "--speculative-eagle-topk above 1 needs --speculative-num-draft-tokens: the engine ends without them as it "
+            "sizes the state",
+            "mem_cache/kv_cache_configurator.py:3299-3300 at 0.5.23",
         )
 
 

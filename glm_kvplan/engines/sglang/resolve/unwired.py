@@ -59,9 +59,4 @@ def _unified_memory(a: Arguments) -> None:
             f"--enable-unified-memory does not run with the {wrong[0]} attention backend of this model",
             "arg_groups/kv_cache_hook.py:822 at 0.5.23",
         )
-    if a.speculative_algorithm not in (None, "DSPARK"):
-        raise RefusedError(
-            f"--enable-unified-memory does not run with {a.speculative_algorithm} speculation",
-            "arg_groups/kv_cache_hook.py:588-600 at 0.5.23",
-        )
     a.warnings.append("--enable-unified-memory: not wired for this model; the numbers are those without it")

@@ -4,7 +4,16 @@ from functools import lru_cache
 from operator import itemgetter, ne
 
 from glm_kvplan.engines.sglang.resolve.arguments import Arguments, Site
-from glm_kvplan.engines.sglang.resolve.start_checks import adapters, elastic, experts, kernels, scheduling, serving
+from glm_kvplan.engines.sglang.resolve.start_checks import (
+    adapters,
+    elastic,
+    exchange_tokens,
+    experts,
+    kernels,
+    scheduling,
+    serving,
+    unified_memory,
+)
 from glm_kvplan.engines.sglang.resolve.start_checks.start_check import (
     ENVIRONMENT,
     USUAL,
@@ -14,7 +23,7 @@ from glm_kvplan.engines.sglang.resolve.start_checks.start_check import (
     refuse,
 )
 
-_FILES = (scheduling, kernels, experts, elastic, adapters, serving)
+_FILES = (scheduling, kernels, experts, exchange_tokens, elastic, adapters, serving, unified_memory)
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 # Most checks cannot refuse while what they ask first is as usual: a launch skips those.
 _ASKED = tuple(asked_only(check) for check in CHECKS)

@@ -40,7 +40,6 @@ def _prefill_complete(a: Launch) -> bool:
         or a.enable_pd_role_switch
         or a.encoder_only
         or a.language_only
-        or a.disaggregation_decode_host_receive_threshold < 1
         or (decode and (a.disaggregation_decode_enable_radix_cache or a.enable_hierarchical_cache))
         or (prefill and a.enable_hierarchical_cache and unwritten)
         or (prefill and a.optimistic_prefill_attempts < 0)
@@ -222,14 +221,17 @@ CHECKS = (
     ),
     Check(
         "host_receive_range",
-        lambda a: not 0 <= a.disaggregation_decode_host_receive_threshold <= 1,
+        lambda a: (
+            a.disaggregation_decode_host_receive_threshold is not None
+            and not 0 <= a.disaggregation_decode_host_receive_threshold <= 1
+        ),
         "--disaggregation-decode-host-receive-threshold must lie between 0 and 1",
         "arg_groups/pd_disaggregation_hook.py:65 at 0.5.23",
     ),
     Check(
         "host_receive",
         lambda a: (
-            a.disaggregation_decode_host_receive_threshold != 1  # the default of the releases that are off there
+            a.disaggregation_decode_host_receive_threshold is not None
             and a.disaggregation_decode_host_receive_threshold != a.site.profile.host_receive_off_at
         ),
         "--disaggregation-decode-host-receive-threshold {a.disaggregation_decode_host_receive_threshold:g} takes "
