@@ -45,7 +45,10 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "launch": (
         ("glm_kvplan/launch", f"{SGLANG}/launch_command.py"),
-        _named("launch", "shell bash_itself command command_rules launch_file branches launch_corpus check_manifest")
+        _named(
+            "launch",
+            "shell bash_itself command command_refused command_rules launch_file branches launch_corpus check_manifest",
+        )
         + _named("engines/sglang", "log_launch"),
     ),
     "weight_format": (
@@ -55,6 +58,8 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "answers": (
         ("glm_kvplan/answers", f"{SGLANG}/answers", f"{SGLANG}/checks", f"{SGLANG}/sizing/remedies.py"),
         _named("answers", "check check_file diff sweep_axes sweep sweep_where sweep_frontier")
-        + _named("engines/sglang", "remedies needs explain host"),
+        + _named("engines/sglang", "remedies needs explain host advice host_advice host_edges fleets")
+        + _named("cli", "commands_agree one_verdict each_role host_commands sweep_command")
+        + _named("show", "text_equals_json one_screen check_formats sweep_forms warnings"),
     ),
 }

@@ -109,18 +109,47 @@ def ours(script: str) -> list[str]:
     return found
 
 
+def bash_gives(script: str) -> list[str] | None:
+    """The words as bash gives them to `run`; None where it complains, or does not end."""
+    told = 'set -f\nrun() { printf "%s\\0" "[" "$@"; }\nulimit -t 2\n' + script
+    try:
+        done = subprocess.run(["bash", "-c", told], capture_output=True, timeout=20)
+    except FileNotFoundError:
+        pytest.skip("bash is not installed")
+    except subprocess.TimeoutExpired:
+        return None  # a list that doubles in a loop
+    return None if done.stderr or done.returncode else done.stdout.decode().split("\0")[:-1]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
 @pytest.mark.parametrize("first", range(0, _DRAWN, _TOGETHER))
 def test_drawn_scripts_give_commands_what_bash_gives_them(first: int) -> None:
     for seed in range(first, first + _TOGETHER):
         script = Script(seed).text
-        told = 'set -f\nrun() { printf "%s\\0" "[" "$@"; }\nulimit -t 2\n' + script
-        try:
-            done = subprocess.run(["bash", "-c", told], capture_output=True, timeout=20)
-        except FileNotFoundError:
-            pytest.skip("bash is not installed")
-        except subprocess.TimeoutExpired:
-            continue  # a list that doubles in a loop
-        expected = done.stdout.decode().split("\0")[:-1]
-        if not done.stderr and not done.returncode and max(map(len, expected)) < 1000:  # longer ones are not matched
+        expected = bash_gives(script)
+        if expected is not None and max(map(len, expected)) < 1000:  # longer ones are not matched
             assert ours(script) == expected, script
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("${A^}", "${A^^}", "${B,}", "${B,,}", "${A/#a/Q}", "${A/#b/Q}", "${A/%c/Q}", "${A/%b/Q}", "${A/%/Q}"),
+        *("${A/#/Q}", "${A//*/Q}", "${A/''/Q}", "${A//''/Q}", "${E/*/Q}", "${E//?/Q}", "${E/#/Q}", "${E/%/Q}"),
+        *("${E/#*/Q}", "${E/''/Q}", "${L[@]/#/--}", "${L[@]/%/=1}", "${L[@]/#x/--}", "${A/%*/Q}"),
+        *("${A/b/Q}", "${A//[a-c]/Q}", "${A/#*b/Q}", "${A/%b*/Q}", "${A#a}", "${A##*b}", "${A%c}", "${A%%b*}"),
+        *("$((2**5))", "$((2**3**2))", "$((-2**2))", "$((2*3**2))", "$((7%4**1))", "${A:1:1}", "${A: -2}", "${A:0:-1}"),
+    ],
+)
+def test_a_word_that_few_scripts_draw(word: str) -> None:
+    script = f'A=abcabc; B=ABC; E=; L=(x "y z"); run {word} "{word}"\n'
+    assert ours(script) == bash_gives(script)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
+@pytest.mark.parametrize("command", ["mapfile -t L", "readarray -t L", "mapfile L", "mapfile -t"])
+@pytest.mark.parametrize("text", ["--tp 4\n--dp 2\n", "--tp 4\n\n--dp 2", "", "one"])
+def test_lines_become_a_list(command: str, text: str) -> None:
+    script = f'L=(); MAPFILE=(); {command} <<\'E\'\n{text}\nE\nrun "${{L[@]}}" "${{#L[@]}}" "${{MAPFILE[@]}}"\n'
+    assert ours(script) == bash_gives(script)

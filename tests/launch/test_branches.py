@@ -4,6 +4,7 @@ import pytest
 
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.given_values import read_given
 
 SERVE = "sglang serve zai-org/GLM-5.3-Flash "
 
@@ -131,3 +132,10 @@ def test_a_script_with_arguments_and_files_of_its_own_says_so() -> None:
 def test_a_value_stands_where_it_is_written() -> None:
     command = read_launch_command('A=(\n --tp 8\n --dp 2\n)\nsglang serve x \\\n  "${A[@]}" \\\n --page-size 64')
     assert command.positions == {"tp_size": "line 2", "dp_size": "line 3", "page_size": "line 7"}
+
+
+@pytest.mark.parametrize("word", ["TP", "=4", "1x=4", "A B=4", "1234=4", ""])
+def test_a_value_is_given_by_its_variable_s_name(word: str) -> None:
+    with pytest.raises(InputError, match="write NAME=VALUE"):
+        read_given([word])
+    assert len(read_given(["TP=4", "EMPTY=", "1=x"])) == 3

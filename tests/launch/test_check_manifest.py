@@ -121,3 +121,17 @@ def test_what_cannot_be_used(text: str, container: str | None, says: str) -> Non
         read_manifest(text, "m.yaml", container)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "nbytes"),
+    [
+        *(("64Ki", 65_536), ("64Mi", 67_108_864), ("1.5Gi", 1_610_612_736), ("2Ti", 2_199_023_255_552)),
+        *(("1Pi", 1_125_899_906_842_624), ("64k", 64_000), ("64M", 64_000_000), ("3G", 3_000_000_000)),
+        *(("2T", 2_000_000_000_000), ("1P", 1_000_000_000_000_000), ("4096", 4096), ("8000m", 8)),
+    ],
+)
+def test_quantities_of_memory(quantity: str, nbytes: int) -> None:
+    """Kubernetes' own suffixes: binary with an i, decimal without, thousandths with m."""
+    text = POD.replace("memory: 256Gi", f"memory: {quantity}") % "      args: [--tp=4]"
+    assert read_manifest(text, "pod.yaml")[1].memory_bytes == nbytes

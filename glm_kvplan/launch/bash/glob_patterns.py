@@ -109,9 +109,15 @@ class Pattern:
 
     def replaced(self, text: str, other: str, how: str) -> str:
         """`${name/pattern/other}`; `how` is "/", "//" for every place, "/#" for the start, "/%" for the end."""
-        if how == "/%":
-            start = next((at for at in range(len(text)) if deque(self.ends(text, at), 1) == deque((len(text),))), None)
-            return text if start is None else text[:start] + other
+        if not text or how in ("/#", "/%"):  # there alone nothing is matched too: `${list[@]/#/--}` puts words in front
+            if not self.steps and how in ("/", "//"):
+                return text
+            if how == "/%":
+                ends = (at for at in range(len(text) + 1) if deque(self.ends(text, at), 1) == deque((len(text),)))
+                start = next(ends, None)
+                return text if start is None else text[:start] + other
+            stop = max(self.ends(text), default=None)
+            return text if stop is None else other + text[stop:]
         found, at = [], 0
         while at < len(text):
             end = max(self.ends(text, at), default=at)
@@ -120,8 +126,6 @@ class Pattern:
                 at = end
                 if how != "//":
                     break
-            elif how == "/#":
-                break
             else:
                 found.append(text[at])
                 at += 1

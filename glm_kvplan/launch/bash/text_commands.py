@@ -156,7 +156,12 @@ def _read(shell: "Interpreter", found: "Started") -> Truth:
 def _mapfile(shell: "Interpreter", found: "Started") -> Truth:
     name = found.words[-1].text if len(found.words) > 1 and NAME.fullmatch(found.words[-1].text) else "MAPFILE"
     text = known_text(found.stdin) if found.stdin is not None else None
-    shell.assign(name, missing(f"${name}") if text is None else Array(tuple(map(plain, text.splitlines()))))
+    if text is None:
+        shell.assign(name, missing(f"${name}"))
+    else:
+        cut = any(word.text.startswith("-") and "t" in word.text for word in found.words[1:])
+        lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as bash: at no other end of a line
+        shell.assign(name, Array(tuple(plain(line.removesuffix("\n") if cut else line) for line in lines)))
     return True
 
 
