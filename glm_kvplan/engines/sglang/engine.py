@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from glm_kvplan.engines.flag import Flag, Variable, read_value
+from glm_kvplan.engines.profile_file import installed_release
 from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.sglang import profile
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
@@ -43,7 +44,7 @@ class _Sglang:
         return profile.releases()
 
     def installed(self) -> str | None:
-        return profile.installed_release()
+        return installed_release(self.name)
 
     def facts(self, release: profile.EngineProfile) -> Mapping[str, str]:
         return profile.facts(release)

@@ -3,21 +3,18 @@
 Nothing outside this package may ask which version runs; it asks the profile what that version does.
 """
 
-import sys
-import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from glm_kvplan.engines.by_name import engine_named
+from glm_kvplan.engines.profile_file import installed_release, own_fields, release_fields, releases_in
 from glm_kvplan.engines.protocol import Engine
-from glm_kvplan.errors import InputError, one_line
+from glm_kvplan.errors import InputError
 from glm_kvplan.model.geometry import Geometry
 
 PROFILES = Path(__file__).parent / "profiles"
 BASELINE = "0.5.21"
-_LARGEST_FILE = 256 << 10
-LARGEST_FIELD = 1 << 20  # no page, row or chunk comes near it
 
 
 class EngineProfile(NamedTuple):
@@ -126,7 +123,7 @@ def facts(profile: EngineProfile) -> dict[str, str]:
 
 def releases() -> tuple[str, ...]:
     """The releases with a profile, oldest first."""
-    return tuple(sorted(path.stem for path in PROFILES.glob("*.toml")))
+    return releases_in(PROFILES)
 
 
 @lru_cache
@@ -136,15 +133,17 @@ def load_profile(engine: str = BASELINE) -> EngineProfile:
     A file is TOML: `base = "0.5.22"`, then the fields that differ. Raises InputError for anything else.
     """
     if engine == "installed":
-        found = installed_release()
+        found = installed_release("sglang")
         if found is None:
             raise InputError("--engine installed: no sglang is installed in this environment; name a release")
         return load_profile(found)
     if engine in releases():
-        return _profile(tomllib.loads((PROFILES / f"{engine}.toml").read_text(encoding="utf-8")), engine)
+        return EngineProfile(**release_fields(PROFILES / f"{engine}.toml", EngineProfile._fields))
     path = Path(engine)
     if path.suffix == ".toml" or _is_file(path):
-        return _from_file(path)
+        above_zero = ("page_size", "scaled_row_bytes")
+        fields = own_fields(path, "sglang", releases(), lambda base: load_profile(base)._asdict(), above_zero)
+        return EngineProfile(**fields)
     raise InputError(
         f"--engine {engine[:80]!r} has no profile; known: {', '.join(releases())}, installed, or a TOML file"
     )
@@ -155,56 +154,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # a name no file can have
         return False
-
-
-def installed_release() -> str | None:
-    """The release of the sglang installed here, from its metadata; None if there is none. Nothing is imported."""
-    # Most machines that plan have no engine: a look at the directories spares them the import below.
-    if not any(Path(place).is_dir() and any(Path(place).glob("sglang-*.dist-info")) for place in sys.path):
-        return None
-    from importlib.metadata import version
-
-    return version("sglang")
-
-
-def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
-    known = EngineProfile._fields
-    unknown = sorted(data.keys() - set(known))
-    if unknown:
-        raise InputError(f"{origin}: unknown profile field {unknown[0]!r}; fields are: {', '.join(known)}")
-    return EngineProfile(**data)
-
-
-def _from_file(path: Path) -> EngineProfile:
-    from glm_kvplan.reading.guarded_file import read_text
-    from glm_kvplan.reading.toml_text import read_toml
-    from glm_kvplan.reading.unreadable import UnreadableError
-
-    try:
-        data = read_toml(read_text(path, f"--engine {path}", most=_LARGEST_FILE, advice="a profile is a few KiB"))
-    except UnreadableError as error:
-        place = f" at line {error.line}" if error.line else ""
-        raise InputError(f"--engine {path}: is not TOML ({error.problem}{place})") from None
-    base = data.pop("base", None)
-    if base not in releases():
-        raise InputError(f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ")
-    standard = load_profile(base)._asdict()
-    for name, value in data.items():
-        if name in standard:
-            _check_field(path, name, value, standard[name])
-    return _profile({**standard, "release": f"{base} with {one_line(path.name)}", **data}, f"--engine {path}")
-
-
-def _check_field(path: Path, name: str, value: object, standard: object) -> None:
-    """Raise InputError for a value of another type than the release's, or a number that cannot be."""
-    kind = int if standard is None else type(standard)  # the one field that may be None is a number of bytes
-    if type(value) is not kind:
-        raise InputError(f"--engine {path}: {name} = {value!r} must be a {kind.__name__}")
-    if isinstance(value, str) and not value.isprintable():
-        raise InputError(f"--engine {path}: {name} holds characters that cannot be shown")
-    least = 1 if name in ("page_size", "scaled_row_bytes") else 0
-    if isinstance(value, int) and not least <= value <= LARGEST_FIELD:
-        raise InputError(f"--engine {path}: {name} = {value} must lie between {least} and {LARGEST_FIELD:,}")
 
 
 def page_size(geometry: Geometry, profile: EngineProfile) -> int:

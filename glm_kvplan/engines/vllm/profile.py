@@ -1,14 +1,12 @@
 """What one vLLM release does differently for this model, as data: one TOML file a release in `profiles/`."""
 
-import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from glm_kvplan.engines.by_name import engine_named
+from glm_kvplan.engines.profile_file import installed_release, own_fields, release_fields, releases_in
 from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 
@@ -76,7 +74,7 @@ def facts(profile: EngineProfile) -> dict[str, str]:
 
 def releases() -> tuple[str, ...]:
     """The releases with a profile, oldest first."""
-    return tuple(sorted(path.stem for path in PROFILES.glob("*.toml")))
+    return releases_in(PROFILES)
 
 
 @lru_cache
@@ -86,54 +84,21 @@ def load_profile(name: str) -> EngineProfile:
     Raises InputError for a release before 0.30 (it does not know the model), an unknown one, or a bad file.
     """
     if name == "installed":
-        found = installed_release()
+        found = installed_release("vllm")
         if found is None:
             raise InputError("--engine vllm-installed: no vllm is installed in this environment; name a release")
         return load_profile(found)
     if name in releases():
-        return _profile(tomllib.loads((PROFILES / f"{name}.toml").read_text(encoding="utf-8")), name)
+        known = [field.name for field in fields(EngineProfile)]
+        return EngineProfile(**release_fields(PROFILES / f"{name}.toml", known))
     if name.endswith(".toml"):
-        return _from_file(Path(name))
-    known = ", ".join(releases())
+        return EngineProfile(**own_fields(Path(name), "vllm", releases(), lambda base: asdict(load_profile(base))))
+    ours = ", ".join(releases())
     if _before_first(name):
-        raise InputError(f"vLLM {name[:40]} does not know this model; the first that does is {FIRST} (known: {known})")
-    raise InputError(f"--engine vllm-{name[:80]}: no profile; known: {known}, or a TOML file")
-
-
-def installed_release() -> str | None:
-    """The release of the vllm installed here, from its metadata; None if there is none. Nothing is imported."""
-    if not any(Path(place).is_dir() and any(Path(place).glob("vllm-*.dist-info")) for place in sys.path):
-        return None
-    from importlib.metadata import version
-
-    return version("vllm")
+        raise InputError(f"vLLM {name[:40]} does not know this model; the first that does is {FIRST} (known: {ours})")
+    raise InputError(f"--engine vllm-{name[:80]}: no profile; known: {ours}, or a TOML file")
 
 
 def _before_first(name: str) -> bool:
     parts = name.lstrip("v").split(".")
     return len(parts) >= 2 and all(part.isdecimal() for part in parts[:2]) and (int(parts[0]), int(parts[1])) < (0, 30)
-
-
-def _profile(data: dict[str, Any], origin: str) -> EngineProfile:
-    known = [field.name for field in fields(EngineProfile)]
-    unknown = sorted(data.keys() - set(known))
-    if unknown:
-        raise InputError(f"{origin}: unknown profile field {unknown[0]!r}; fields are: {', '.join(known)}")
-    return EngineProfile(**data)
-
-
-def _from_file(path: Path) -> EngineProfile:
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--engine {path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"--engine {path}: is not TOML ({error})") from None
-    base = str(data.pop("base", "")).removeprefix("vllm-")
-    if base not in releases():
-        raise InputError(f"--engine {path}: write base = one of {', '.join(releases())}, then the fields that differ")
-    standard = asdict(load_profile(base))
-    for name, value in data.items():
-        if name in standard and type(value) is not type(standard[name]):
-            raise InputError(f"--engine {path}: {name} = {value!r} must be a {type(standard[name]).__name__}")
-    return _profile({**standard, "release": f"{base} with {path.name}", **data}, f"--engine {path}")

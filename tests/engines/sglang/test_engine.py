@@ -9,7 +9,9 @@ from glm_kvplan.answers.engines_answer import answer_engines
 from glm_kvplan.cli import main
 from glm_kvplan.engines.by_name import NAMES, engine_named
 from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
-from glm_kvplan.engines.sglang.profile import BASELINE, installed_release, load_profile, page_size, releases
+from glm_kvplan.engines.by_name import engine_named
+from glm_kvplan.engines.profile_file import installed_release
+from glm_kvplan.engines.sglang.profile import BASELINE, load_profile, page_size, releases
 
 PATCHED = """
 base = "0.5.22"
@@ -83,6 +85,19 @@ def test_a_file_that_cannot_be_used(write, text: str, says: str) -> None:  # typ
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_a_file_that_is_no_file_or_too_large(tmp_path: Path, engine: str) -> None:
+    """A file of strangers is bounded, whichever engine it is for."""
+    folder, large = tmp_path / "folder.toml", tmp_path / "large.toml"
+    folder.mkdir()
+    with large.open("wb") as file:
+        file.truncate(1 << 30)
+    for path in (folder, large):
+        with pytest.raises(kv.InputError, match=str(path)) as caught:
+            engine_named(engine).load(str(path))
+        assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("engine", ["0.5.99", "", "/nonexistent.toml", "latest"])
 def test_no_such_engine(engine: str) -> None:
     with pytest.raises(kv.InputError):
@@ -95,7 +110,7 @@ def test_the_installed_release_is_read_from_its_metadata(tmp_path: Path, monkeyp
     (place / "METADATA").write_text("Metadata-Version: 2.1\nName: sglang\nVersion: 0.5.22\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     load_profile.cache_clear()
-    assert installed_release() == "0.5.22"
+    assert installed_release("sglang") == "0.5.22"
     assert load_profile("installed").release == "0.5.22"
     load_profile.cache_clear()
 
