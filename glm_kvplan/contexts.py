@@ -67,10 +67,10 @@ class Contexts(NamedTuple):
     def shares(self) -> dict[str, int | float]:
         """The share of each length, shortest first: whole numbers as small as can be, as `contexts` takes them."""
         least = gcd(*self.weights)
-        counts: list[int | float] = [weight // least for weight in self.weights]
-        if max(counts) > LARGEST_COUNT:  # of shares with many digits
-            counts = [weight / sum(self.weights) for weight in self.weights]
-        return {str(length): count for length, count in reversed(list(zip(self.lengths, counts, strict=True)))}
+        shares: list[int | float] = [weight // least for weight in self.weights]
+        if max(shares) > LARGEST_COUNT:  # of shares with many digits
+            shares = [weight / sum(self.weights) for weight in self.weights]
+        return {str(length): share for length, share in reversed(list(zip(self.lengths, shares, strict=True)))}
 
     def shared(self, requests: int) -> tuple[int, ...]:
         """How many of `requests` requests have each length: never fewer of the long ones than their share.

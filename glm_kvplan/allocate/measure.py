@@ -49,7 +49,7 @@ class Meter:
             torch.cuda.synchronize(device.name)
             del warm
             torch.cuda.empty_cache()
-            self._before = (*self._cuda_counters(), self._free())
+            self._before = (*self._cuda_counters(), self._available())
         else:
             self._resident = resident_memory()
 
@@ -88,7 +88,7 @@ class Meter:
         requested, allocated, reserved = (
             after - before for after, before in zip(self._cuda_counters(), self._before[:3], strict=True)
         )
-        gone = self._before[3] - self._free()
+        gone = self._before[3] - self._available()
         driver_slack = CUDA_GRANULE * bounds.most_segments
         return (
             Measure("framework: requested", requested, requested - own, requested == own, "the tensors alone"),
@@ -123,5 +123,5 @@ class Meter:
             int(stats.get("reserved_bytes.all.current", 0)),
         )
 
-    def _free(self) -> int:
+    def _available(self) -> int:
         return available_memory(self.device) or 0

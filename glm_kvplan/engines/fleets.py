@@ -74,20 +74,18 @@ class Advised(NamedTuple):
     host: OnHost | None = None
 
 
-class Layouts(Protocol):
-    """What an engine gives to the search."""
+class Layouts(NamedTuple):
+    """What an engine gives to the search.
 
-    def layouts(self, gpus: int, per_host: int) -> Iterator[_Flags]:
-        """Flags of every layout of one server on so many GPUs or a part of them; none beside a layout of the user's."""
+    `layouts` are the flags of every layout of one server of a plan on so many GPUs or a part of them, on hosts of so
+    many; none beside a layout of the user's. `advise` gives a plan's server what serves its share, or as much of it as
+    fits, where so many servers share a host, itself among them (raises KvplanError). `command` is the whole command
+    that starts one server, a flag a line; of several hosts, on each of them.
+    """
 
-    def advise(self, plan: Any, share: Demand, beside: int) -> Advised:
-        """The server with what serves the share, or as much of it as fits. Raises KvplanError.
-
-        `beside` servers share a host, itself among them.
-        """
-
-    def command(self, plan: Any) -> str:
-        """The whole command that starts one server, a flag a line; of several hosts, on each of them."""
+    layouts: Callable[[Any, int, int], Iterator[_Flags]]
+    advise: Callable[[Any, Demand, int], Advised]
+    command: Callable[[Any], str]
 
 
 class FleetShown(NamedTuple):
@@ -216,7 +214,7 @@ def _ways(tries: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
 def _fleets(
     plan: Plan, demand: Demand, gpus: int, ways: Sequence[_Flags], per_host: int, engine: Layouts
 ) -> Iterator[_Fleet]:
-    for layout in engine.layouts(gpus, per_host):
+    for layout in engine.layouts(plan, gpus, per_host):
         for tried in ways:
             flags = {**layout, **tried}
             try:

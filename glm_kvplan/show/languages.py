@@ -25,8 +25,8 @@ def load_words(language: str, source: str = "--lang") -> Words:
     if language == ENGLISH.language:
         return ENGLISH
     phrases, sentences = (_read(f"{name}_{language}.toml") for name in ("words", "sentences"))
-    counts = sentences.pop("counts")
-    return Words(language, phrases, Sentences({**_unnamed(phrases), **sentences}, counts).said)
+    nouns = sentences.pop("counts")
+    return Words(language, phrases, Sentences({**_unnamed(phrases), **sentences}, nouns).said)
 
 
 def _read(name: str) -> dict[str, Any]:

@@ -24,13 +24,13 @@ class Sentences:
     with the most letters of its own is meant.
     """
 
-    def __init__(self, phrases: Mapping[str, str], counts: Mapping[str, str]) -> None:
-        self._phrases, self._counts = phrases, counts
+    def __init__(self, phrases: Mapping[str, str], nouns: Mapping[str, str]) -> None:
+        self._phrases, self._nouns = phrases, nouns
         blanks = (template for template in phrases if _BLANK in template)
         self._templates = sorted(blanks, key=lambda template: -len(template.replace(_BLANK, "")))
         self._numbers = [
             (re.compile(_NUMBER.join(map(re.escape, key.split(_BLANK)))), phrase)
-            for key, phrase in counts.items()
+            for key, phrase in nouns.items()
             if _BLANK in key
         ]
         self._longest = [max(template.split(_BLANK), key=len) for template in self._templates]
@@ -64,7 +64,7 @@ class Sentences:
         if found is None:
             return None
         number, noun = found.groups()
-        unit = self._counts.get(noun) or self._counts.get(noun.removesuffix("s"))
+        unit = self._nouns.get(noun) or self._nouns.get(noun.removesuffix("s"))
         return None if unit is None else f"{number.replace(' to ', '–')} {unit}"
 
     def _composed(self, text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The import order that docs/contributing/architecture.md draws, held against the source."""
+"""The import order that docs/contributing/architecture.md draws, and the rules of names, held against the source."""
 
 import ast
 import re
@@ -134,3 +134,38 @@ def test_no_module_outside_engines_names_an_engine() -> None:
         if named := named_in(ast.parse(path.read_text(encoding="utf-8")), words):
             found[str(relative)] = sorted(named)
     assert not found
+
+
+# One meaning a word: field terms stand for these (a constant is named for the word that it shows).
+BANNED = {"where", "room", "free", "counts", "setup", "worlds", "memo", "changed"}
+SPOKEN = {Path("cli/sweep.py"): {"where"}}  # typer calls an option after its parameter
+
+
+def test_names_are_field_terms() -> None:
+    for path in MODULES:
+        names: set[str] = {path.stem}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.FunctionDef(name=word) | ast.ClassDef(name=word) | ast.arg(arg=word):
+                    names.add(word)
+                case ast.Name(id=word, ctx=ast.Store()):
+                    names.add(word)
+        found = {name.strip("_") for name in names} & BANNED
+        assert not found - SPOKEN.get(path.relative_to(PACKAGE), set()), path
+
+
+def test_no_two_modules_have_one_name() -> None:
+    """But the same role inside two engines."""
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        first, *rest = path.relative_to(PACKAGE).parts
+        place = rest[0] if first == "engines" and len(rest) > 1 else "all"
+        if path.name != "__init__.py":
+            places.setdefault(path.name, []).append(place)
+    assert not {name: found for name, found in places.items() if len(found) > len(set(found) - {"all"} or {"all"})}
+
+
+def test_every_module_says_what_it_holds() -> None:
+    for path in MODULES:
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        assert said and said.partition("\n")[0].strip(), path

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from glm_kvplan.answers.check.causes import LaunchLines
 from glm_kvplan.answers.check.deployment_file import STDIN, DeploymentFile, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.findings import Finding, findings, held, refused, unused_notes
+from glm_kvplan.answers.check.launch_lines import LaunchLines
 from glm_kvplan.answers.check.positions import PlacedError
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.reading.secret_words import without_userinfo

@@ -84,8 +84,8 @@ def answer_base(
         for pair in pairs:
             a = None
             if pair.before is not None:
-                where = root if revision_root is None else target / revision_root
-                a = Asked(str(target / pair.before), engines[0], gpus[0], where, f"{base}:{pair.before}")
+                folder = root if revision_root is None else target / revision_root
+                a = Asked(str(target / pair.before), engines[0], gpus[0], folder, f"{base}:{pair.before}")
             b = None if pair.after is None else Asked(pair.after, engines[1], gpus[1], root)
             file, code = _compared(pair.path, a, b)
             files.append(file)

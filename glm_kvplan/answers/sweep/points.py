@@ -152,7 +152,7 @@ class Sweep:
         except KvplanError as error:
             return _refused(error)
 
-    def _site(self, site: _Key) -> "_Site":
+    def _site(self, site: _Key) -> _Site:
         given, other = self.given, None
         for name, value in zip(self._names["site"], site, strict=True):
             if name != ENGINE:

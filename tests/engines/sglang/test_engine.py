@@ -8,9 +8,8 @@ import glm_kvplan as kv
 from glm_kvplan.answers.engines_answer import answer_engines
 from glm_kvplan.cli import main
 from glm_kvplan.engines.by_name import NAMES, engine_named
-from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
-from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.profile_file import installed_release
+from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.profile import BASELINE, load_profile, page_size, releases
 
 PATCHED = """

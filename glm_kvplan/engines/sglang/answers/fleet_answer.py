@@ -1,10 +1,9 @@
 """How many GPUs a load takes with SGLang, and the command that serves it: the answer of `kvplan advise --gpus`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
 from glm_kvplan.engines.flag_words import command_lines
-from glm_kvplan.engines.fleets import Advised, FleetAnswer, model_word, seek
+from glm_kvplan.engines.fleets import Advised, FleetAnswer, Layouts, model_word, seek
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.server import Server
@@ -30,24 +29,11 @@ def answer_fleet(
     host_given: HostGiven = UNKNOWN_HOST,
 ) -> FleetAnswer:
     """See `engines.fleets.seek`."""
-    return seek(plan, demand, given, gpus, tries, per_host, _Layouts(plan, given, host_given))
 
+    def advise(server: Plan, share: Demand, beside: int) -> Advised:
+        return advise_server(Server(server, given), share, Hosts(host_given.serving(share), beside))
 
-class _Layouts(NamedTuple):
-    """See `engines.fleets.Layouts`."""
-
-    plan: Plan
-    given: MemoryGiven
-    host: HostGiven
-
-    def layouts(self, gpus: int, per_host: int) -> Iterator[Mapping[str, Any]]:
-        return server_layouts(self.plan, gpus, per_host)
-
-    def advise(self, plan: Plan, share: Demand, beside: int) -> Advised:
-        return advise_server(Server(plan, self.given), share, Hosts(self.host.serving(share), beside))
-
-    def command(self, plan: Plan) -> str:
-        return launch_command(plan)
+    return seek(plan, demand, given, gpus, tries, per_host, Layouts(server_layouts, advise, launch_command))
 
 
 def launch_command(plan: Plan) -> str:

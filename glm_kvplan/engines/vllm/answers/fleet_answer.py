@@ -1,10 +1,9 @@
 """How many GPUs a load takes with vLLM, and the command that serves it: the answer of `kvplan advise --gpus`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
 from glm_kvplan.engines.flag_words import command_lines
-from glm_kvplan.engines.fleets import Advised, FleetAnswer, model_word, seek
+from glm_kvplan.engines.fleets import Advised, FleetAnswer, Layouts, model_word, seek
 from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.served_requests import refuse_prefix_states
@@ -27,23 +26,11 @@ def answer_fleet(
 ) -> FleetAnswer:
     """See `engines.fleets.seek`. Raises InputError for prefix states, too."""
     refuse_prefix_states(demand)
-    return seek(plan, demand, given, gpus, tries, per_host, _Layouts(plan, given))
 
+    def advise(server: Plan, share: Demand, beside: int) -> Advised:
+        return advise_server(server, given, share)
 
-class _Layouts(NamedTuple):
-    """See `engines.fleets.Layouts`."""
-
-    plan: Plan
-    given: MemoryGiven
-
-    def layouts(self, gpus: int, per_host: int) -> Iterator[Mapping[str, Any]]:
-        return server_layouts(self.plan, gpus, per_host)
-
-    def advise(self, plan: Plan, share: Demand, beside: int) -> Advised:
-        return advise_server(plan, self.given, share)
-
-    def command(self, plan: Plan) -> str:
-        return launch_command(plan)
+    return seek(plan, demand, given, gpus, tries, per_host, Layouts(server_layouts, advise, launch_command))
 
 
 def launch_command(plan: Plan) -> str:

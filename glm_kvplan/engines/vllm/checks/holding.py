@@ -111,9 +111,9 @@ def _headroom(plan: Plan, wanted: float | str) -> Judgement:
         return Judgement("headroom", True, wanted, "fits", "memory", "a full step is measured before the blocks")
     if deployment.kv_cache_memory_bytes is not None:
         raise InputError("headroom: with --kv-cache-memory-bytes nothing says what stays free; leave one of them out")
-    free = total_gib(plan.gpu) * (1 - deployment.gpu_memory_utilization)
-    why = f"gpu_memory_utilization {deployment.gpu_memory_utilization:g} leaves {free:.2f} GiB of a {plan.gpu.name}"
-    return Judgement("headroom", free >= wanted, wanted, round(free, 2), "gpu_memory_utilization", why)
+    left = total_gib(plan.gpu) * (1 - deployment.gpu_memory_utilization)
+    why = f"gpu_memory_utilization {deployment.gpu_memory_utilization:g} leaves {left:.2f} GiB of a {plan.gpu.name}"
+    return Judgement("headroom", left >= wanted, wanted, round(left, 2), "gpu_memory_utilization", why)
 
 
 def _changes(begun: Begun, given: MemoryGiven, expect: Expectations, name: str | None) -> tuple[Change, ...]:
