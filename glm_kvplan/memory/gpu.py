@@ -13,6 +13,7 @@ from glm_kvplan.kept import kept
 
 GPUS = Path(__file__).parent / "gpus.toml"
 LARGEST_MIB = 1 << 24  # 16 TiB
+UNKNOWN_CARD = "unknown card"  # the name of one that only stands in for a card that nobody told
 
 _MAKERS = re.compile(r"nvidia|amd|instinct|tesla|[^a-z0-9]")
 _QUERY = ("--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits")

@@ -12,7 +12,7 @@ from glm_kvplan.answers.sweep.axes import ENGINE
 from glm_kvplan.answers.sweep.memory_readings import reading_notes
 from glm_kvplan.answers.sweep.points import Row, Sweep
 from glm_kvplan.contexts import contexts
-from glm_kvplan.engines.answer_head import ModelName
+from glm_kvplan.engines.answer_head import ModelName, deployment_title
 from glm_kvplan.engines.sweep_columns import CERTAINTY, UPPER_BOUND, Column, sweeping
 from glm_kvplan.show.said import Said, Text, say
 from glm_kvplan.workload import DEFAULT_CONTEXT
@@ -81,12 +81,11 @@ def _title(sweep: Sweep) -> Said:
     """`GLM-5.3-Flash on SGLang 0.5.21, H200 (assumed: no --gpu given)`: what no axis changes."""
     given, varied = sweep.given, {axis.name for axis in sweep.axes}
     engines = " and ".join(engine.title for engine in sweep.engines)
-    template = "{model} on {engine}"
     if ENGINE not in varied:
         engines = f"{engines} {given.profile.release}"
-    if "gpu" not in varied:
-        template += ", {gpu} (assumed: no --gpu given)" if given.gpu_assumed else ", {gpu}"
-    return say(template, model=given.model.name, engine=engines, gpu=given.gpu.name)
+    if "gpu" in varied:
+        return say("{model} on {engine}", model=given.model.name, engine=engines)
+    return deployment_title(given.model.name, engines, given.gpu.name, given.gpu_assumed)
 
 
 def _certainties(sweep: Sweep, rows: Iterable[Mapping[str, object]]) -> list[tuple[str, Text]]:

@@ -1,7 +1,6 @@
 """The head of every answer about one plan: model, engine, GPUs, deployment, and how it is laid out in words."""
 
-from glm_kvplan import __version__
-from glm_kvplan.engines.answer_head import GpuName, Head, ModelName
+from glm_kvplan.engines.answer_head import Head, head_of_plan
 from glm_kvplan.engines.sglang.deployment import SIZING, Deployment
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.show.format import count
@@ -13,27 +12,12 @@ _ROWS = {"bf16": "bf16 rows", "fp8_scaled": "FP8 rows with scales", "fp8_raw": "
 def head_of(plan: Plan) -> Head:
     """The head of an answer about `plan`."""
     deployment = plan.deployment
-    return Head(
-        kvplan=__version__,
-        model=ModelName(plan.model.name, plan.model.origin),
-        engine=plan.profile.release,
-        gpu=GpuName(plan.gpu.name, plan.gpu.memory_mib, plan.gpu_assumed),
-        gpus=deployment.world_size * deployment.replicas,
-        title=_title(plan),
-        layout=say("{parts}", parts=_parts(deployment)),
-        deployment={
-            **dict(zip(SIZING, deployment.sizing, strict=True)),
-            "attn_tp_size": deployment.attn_tp_size,
-            "slots_per_request": deployment.slots_per_request,
-        },
-        notes=(*plan.notes, *deployment.warnings),
-    )
-
-
-def _title(plan: Plan) -> Said:
-    """`GLM-5.3-Flash on SGLang 0.5.21, H200 (assumed: no --gpu given)`."""
-    template = "{model} on SGLang {release}, {gpu}" + (" (assumed: no --gpu given)" if plan.gpu_assumed else "")
-    return say(template, model=plan.model.name, release=plan.profile.release, gpu=plan.gpu.name)
+    values = {
+        **dict(zip(SIZING, deployment.sizing, strict=True)),
+        "attn_tp_size": deployment.attn_tp_size,
+        "slots_per_request": deployment.slots_per_request,
+    }
+    return head_of_plan(plan, plan.profile.release, _parts(deployment), values)
 
 
 def _parts(deployment: Deployment) -> tuple[Said, ...]:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.answer_head import Head, head_of_boot
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.boot_log.boot import LoggedMemory
 from glm_kvplan.engines.sglang.boot_log.causes import causes
@@ -44,10 +44,10 @@ def answer_reconcile(found: Reconciliation, number: int, count: int) -> Reconcil
     """The answer of one start, the `number`th of `count`, with the likely causes of what is not explained."""
     sizing, boot = found.sizing, found.boot
     band = sizing.band
-    head = head_of(found.plan)
-    gpu = head.gpu._replace(assumed=found.gpu_guessed, unknown=found.gpu_unknown)
     return ReconcileAnswer(
-        head=head._replace(gpu=gpu, title=_title(found)),
+        head=head_of_boot(
+            head_of(found.plan), found.plan, say(found.chosen), guessed=found.gpu_guessed, unknown=found.gpu_unknown
+        ),
         boot=BootShown(boot.origin, number, count, len(boot.ranks), boot.ready, boot.failure),
         engine_chosen=found.chosen,
         explained=found.explained,
@@ -59,19 +59,6 @@ def answer_reconcile(found: Reconciliation, number: int, count: int) -> Reconcil
         rows=found.rows,
         engines_tried=found.fits,
         warnings=tuple(_warnings(found)),
-    )
-
-
-def _title(found: Reconciliation) -> Said:
-    plan = found.plan
-    template = "{model} on SGLang {release} ({chosen}), {gpu}"
-    if found.gpu_unknown:
-        stands_in = "" if plan.gpu.name == "unknown card" else " only stands in: the log does not tell the card"
-        template += f"{stands_in} (--gpu says it)"
-    elif found.gpu_guessed:
-        template += " (guessed from the log; --gpu says it)"
-    return say(
-        template, model=plan.model.name, release=plan.profile.release, chosen=say(found.chosen), gpu=plan.gpu.name
     )
 
 

@@ -1,5 +1,6 @@
 """The page of `kvplan report`: the verdict, sizes, charts with their numbers, flags, formulas, and what to paste."""
 
+from glm_kvplan.engines.answer_head import deployment_title
 from glm_kvplan.engines.report_parts import flags_section, footer, gpus_said, made_section
 from glm_kvplan.engines.sglang.answers.report_answer import ReportAnswer
 from glm_kvplan.engines.sglang.answers.report_charts import (
@@ -27,13 +28,11 @@ def report_page(answer: ReportAnswer) -> Page:
     sections += [flags_section(answer.choices), formulas_section(answer), paste_section(answer)]
     if answer.made.command:
         sections.append(made_section(head, answer.made))
-    template = "{model} on SGLang {release}, {gpus}"
-    if head.gpu.assumed:
-        template = "{model} on SGLang {release}, {gpus} (assumed: no --gpu given)"
+    about = deployment_title(head.model.name, f"SGLang {head.engine}", gpus_said(head), head.gpu.assumed)
     return Page(
         title=say("Memory plan: {model}", model=head.model.name),
         lead=(
-            Line(say(template, model=head.model.name, release=head.engine, gpus=gpus_said(head))),
+            Line(about),
             Line(head.layout, "muted"),
             Line(wanted(answer)),
         ),

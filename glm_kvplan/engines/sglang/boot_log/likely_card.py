@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, logged_memory
-from glm_kvplan.memory.gpu import Gpu, known_gpus
+from glm_kvplan.memory.gpu import UNKNOWN_CARD, Gpu, known_gpus
 
 # The smallest part of a card's memory that was ever seen free before the load, and the usual part.
 _LEAST_FREE, _USUALLY_FREE = 0.94, 0.985
@@ -66,7 +66,7 @@ def likely_card(boot: Boot, flags: Mapping[str, object], environment: Mapping[st
     alike = next((cards[key] for key in _STAND_INS if key in cards), None) or known_gpus()[_STAND_INS[0]]
     unknown = replace(
         alike,
-        name="unknown card",
+        name=UNKNOWN_CARD,
         memory_mib=int(memory_mib / _USUALLY_FREE),
         source=f"{memory.pre_gib:.2f} GiB were free before the load, on no card of the table",
     )

@@ -2,8 +2,7 @@
 
 from dataclasses import fields
 
-from glm_kvplan import __version__
-from glm_kvplan.engines.answer_head import GpuName, Head, ModelName
+from glm_kvplan.engines.answer_head import Head, head_of_plan
 from glm_kvplan.engines.vllm.deployment import Deployment
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.show.format import count
@@ -22,30 +21,10 @@ _SCALED = "FP8 rows with scales"
 def head_of(plan: Plan) -> Head:
     """The head of an answer about `plan`. The engine's name stands before its release, as --engine takes it."""
     deployment = plan.deployment
-    return Head(
-        kvplan=__version__,
-        model=ModelName(plan.model.name, plan.model.origin),
-        engine=f"{plan.profile.engine.name}-{plan.profile.release}",
-        gpu=GpuName(plan.gpu.name, plan.gpu.memory_mib, plan.gpu_assumed),
-        gpus=plan.gpus,
-        title=_title(plan),
-        layout=say("{parts}", parts=_parts(deployment)),
-        deployment={
-            **{
-                field.name: getattr(deployment, field.name)
-                for field in fields(deployment)
-                if field.name not in ("choices", "warnings")
-            },
-            "states_per_request": deployment.states_per_request,
-        },
-        notes=(*plan.notes, *deployment.warnings),
-    )
-
-
-def _title(plan: Plan) -> Said:
-    """`GLM-5.3-Flash on vLLM 0.33.0, H200 (assumed: no --gpu given)`."""
-    template = "{model} on vLLM {release}, {gpu}" + (" (assumed: no --gpu given)" if plan.gpu_assumed else "")
-    return say(template, model=plan.model.name, release=plan.profile.release, gpu=plan.gpu.name)
+    apart = ("choices", "warnings")
+    values = {field.name: getattr(deployment, field.name) for field in fields(deployment) if field.name not in apart}
+    values["states_per_request"] = deployment.states_per_request
+    return head_of_plan(plan, f"{plan.profile.engine.name}-{plan.profile.release}", _parts(deployment), values)
 
 
 def _parts(deployment: Deployment) -> tuple[Said, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from glm_kvplan.engines.answer_head import Head
+from glm_kvplan.engines.answer_head import Head, head_of_boot
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.boot_fits import BootFit, Fit
 from glm_kvplan.engines.vllm.reconciliation import LogRow
@@ -43,10 +43,10 @@ class ReconcileAnswer(NamedTuple):
 def answer_reconcile(found: BootFit, number: int, count: int) -> ReconcileAnswer:
     """The answer of one start, the `number`th of `count`."""
     boot, held = found.boot, found.held
-    head = head_of(found.plan)
-    gpu = head.gpu._replace(assumed=found.gpu_guessed, unknown=found.gpu_unknown)
     return ReconcileAnswer(
-        head=head._replace(gpu=gpu, title=_title(found)),
+        head=head_of_boot(
+            head_of(found.plan), found.plan, found.chosen, guessed=found.gpu_guessed, unknown=found.gpu_unknown
+        ),
         boot=BootShown(boot.origin, number, count, boot.release, boot.refusal),
         engine_chosen=found.chosen,
         explained=found.explained,
@@ -59,16 +59,6 @@ def answer_reconcile(found: BootFit, number: int, count: int) -> ReconcileAnswer
         engines_tried=found.fits,
         warnings=tuple(_warnings(found)),
     )
-
-
-def _title(found: BootFit) -> Said:
-    plan = found.plan
-    template = "{model} on vLLM {release} ({chosen}), {gpu}"
-    if found.gpu_unknown:
-        template += " only stands in: the log does not tell the card (--gpu says it)"
-    elif found.gpu_guessed:
-        template += " (guessed from the log; --gpu says it)"
-    return say(template, model=plan.model.name, release=plan.profile.release, chosen=found.chosen, gpu=plan.gpu.name)
 
 
 def _verdict(found: BootFit) -> Said:

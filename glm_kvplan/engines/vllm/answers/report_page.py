@@ -1,5 +1,6 @@
 """The page of `kvplan report` of a vLLM launch: the verdict, the boot line and what it means, charts, what to paste."""
 
+from glm_kvplan.engines.answer_head import deployment_title
 from glm_kvplan.engines.report_parts import flags_section, footer, gpus_said, made_section
 from glm_kvplan.engines.vllm.answers.memory_lines import memory_line
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
@@ -21,14 +22,12 @@ def report_page(answer: ReportAnswer) -> Page:
     found += [flags_section(answer.choices), formulas_section(answer), paste_section(answer)]
     if answer.made.command:
         found.append(made_section(head, answer.made))
-    template = "{model} on vLLM {release}, {gpus}"
-    if head.gpu.assumed:
-        template = "{model} on vLLM {release}, {gpus} (assumed: no --gpu given)"
-    release = head.engine.removeprefix("vllm-")
+    engine = f"vLLM {head.engine.removeprefix('vllm-')}"
+    about = deployment_title(head.model.name, engine, gpus_said(head), head.gpu.assumed)
     return Page(
         title=say("Memory plan: {model}", model=head.model.name),
         lead=(
-            Line(say(template, model=head.model.name, release=release, gpus=gpus_said(head))),
+            Line(about),
             Line(head.layout, "muted"),
             Line(memory_line(answer.start.memory)),
             Line(wanted(answer)),
