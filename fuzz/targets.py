@@ -15,12 +15,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from draw import Draw
 from inputs import RELEASES, drawn_memory, drawn_plan, edited_config, launch_text, log_text
 
-from glm_kvplan.engines.log_stream import read_file
+from glm_kvplan.engines.boot_logs import read_boots
+from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.planner import Given, Plan
 from glm_kvplan.engines.sglang.boot_log.boot import logged_memory
-from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
 from glm_kvplan.engines.sglang.boot_log.log_releases import possible
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.rank import ranks
@@ -123,7 +122,7 @@ def log(data: bytes) -> None:
     path = _SCRATCH / "kvplan-fuzz.log"
     path.write_bytes(content)
     try:
-        for found in read_log(read_file(str(path), ANCHORS)):
+        for found in read_boots(str(path), [engine_named("sglang")]).boots:
             logged_memory(found)
             require(bool(possible(found)), "no release is possible") if found.release is None else None
             repr(found)

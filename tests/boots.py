@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -15,13 +15,21 @@ from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.log_stream import read_file
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
+from glm_kvplan.engines.sglang.boot_log.reader import LogReader
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, reconcile
 
 LOGS = DATA / "logs"
 BOOTS = DATA / "boots"  # flags not in the log
 FRAC80 = LOGS / "b200x4-mtp6-frac80.log"
 SECRETS = ("sk-live-0123456789abcdef", "adm-0123456789", "hunter2", "wm-secret-77")
+
+
+def read_log(lines: Iterable[bytes | str]) -> list[Boot]:
+    """The server starts in a log's lines, in order."""
+    reader = LogReader()
+    for number, line in enumerate(lines, 1):
+        reader.read(number, line)
+    return reader.boots
 
 
 def boots_of(path: Path) -> list[Boot]:

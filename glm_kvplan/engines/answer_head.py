@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 def head_of_plan(plan: "Plan", engine: str, parts: tuple[Said, ...], deployment: Mapping[str, object]) -> Head:
-    """The head of an answer about `plan`; its engine gives its release as --engine takes it, and `parts` of the layout."""
+    """The head of an answer about `plan`; its engine gives `engine`, its release, and the layout's `parts`."""
     given = plan.given
     gpu = GpuName(given.gpu.name, given.gpu.memory_mib, given.gpu_assumed)
     return Head(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from boots import LOGS, PUBLISHED, SECRETS, SERVER_INFO, held, serving
+from boots import LOGS, PUBLISHED, SECRETS, SERVER_INFO, held, read_log, serving
 
 from glm_kvplan.cli import main
 from glm_kvplan.engines.log_stream import read_file
@@ -13,7 +13,6 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.saved_plan import save, to_yaml
 from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
 from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.boot_log.server_info import boot_of
 from glm_kvplan.engines.sglang.sizing.solver import attempt

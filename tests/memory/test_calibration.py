@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boots import BOOTS, LOGS, boots_of, held
+from boots import BOOTS, LOGS, boots_of, held, read_log
 
 from glm_kvplan.answers.check.calibrating_boot import read_calibration
 from glm_kvplan.answers.check.checking import check_file
@@ -14,7 +14,6 @@ from glm_kvplan.cli import main
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.calibrated import of_boot
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.start import boot

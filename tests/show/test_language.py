@@ -287,7 +287,12 @@ def test_the_verdicts_of_a_check_in_chinese(
     monkeypatch.setenv("KVPLAN_LANG", "zh")
     assert ended("check", str(path)) == 1
     out = capsys.readouterr().out
-    assert "未达标" in out and "未达  max_running_requests" in out and "达标  min_context" in out and "瓶颈：" in out
+    assert (
+        "未达标" in out.replace("\n", "")
+        and "未达  max_running_requests" in out
+        and "达标  min_context" in out
+        and "瓶颈：" in out
+    )
     assert "容量" not in out and "FAILS" not in out
 
 

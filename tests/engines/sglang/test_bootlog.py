@@ -8,16 +8,14 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from boots import FRAC80, LOGS, SECRETS, boots_of, facts, plain_lines
+from boots import FRAC80, LOGS, SECRETS, boots_of, facts, plain_lines, read_log
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glm_kvplan.engines.sglang.boot_log.boot import LogRank, logged_memory
 from glm_kvplan.engines.sglang.boot_log.lines import SHAPES
 from glm_kvplan.engines.sglang.boot_log.log_releases import possible
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.server_args import KEPT, parse
-from glm_kvplan.errors import InputError
 
 EXPECTED = boots_of(FRAC80)[0]
 
@@ -195,9 +193,8 @@ def test_a_text_that_somebody_sent_changes_no_row(quoting: str) -> None:
 def test_any_cut_reads_what_is_left(size: int) -> None:
     """A log that ends anywhere never stops the reader, and never says what the whole one does not."""
     cut = FRAC80.read_bytes()[:size]
-    try:
-        boots = read_log(io.BytesIO(cut))
-    except InputError:
+    boots = read_log(io.BytesIO(cut))
+    if not boots:
         assert b"tp_size" not in cut
         return
     assert len(boots) == 1

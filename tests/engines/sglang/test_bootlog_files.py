@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from boots import FRAC80, LOGS, boots_of, facts, plain_lines
+from boots import FRAC80, LOGS, boots_of, facts, plain_lines, read_log
 
+from glm_kvplan.engines.boot_logs import read_boots
+from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.log_stream import read_file
 from glm_kvplan.engines.sglang.boot_log.boot import LogRank
 from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.errors import InputError
 
 EXPECTED = boots_of(FRAC80)[0]
@@ -56,7 +57,7 @@ def test_bad_files_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(BAD[name])
     with pytest.raises(InputError) as error:
-        boots_of(path)
+        read_boots(str(path), [engine_named("sglang")])
     assert "\n" not in str(error.value)
 
 

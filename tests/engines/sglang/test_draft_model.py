@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boots import read_log
 from paths import DATA
 
 import glm_kvplan as kv
@@ -24,7 +25,6 @@ from glm_kvplan.engines.sglang.answers.solve_answer import answer_solve
 from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, reconcile
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes

@@ -1,12 +1,11 @@
 """Which card wrote a log: by its memory and its kernels, or none."""
 
 import pytest
-from boots import BOOTS, LOGS, boots_of
+from boots import BOOTS, LOGS, boots_of, read_log
 
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 
 FLAGS = {

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed
+from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed, read_log
 
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
@@ -11,7 +11,6 @@ from glm_kvplan.engines.sglang.answers.reconcile_page import _difference
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
 from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes, Row, bytes_row, telling_digits
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.errors import InputError, RefusedError

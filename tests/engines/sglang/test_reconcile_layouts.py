@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from boots import edited, held, printed
+from boots import edited, held, printed, read_log
 
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.units import GIB

@@ -5,10 +5,10 @@ import json
 from typing import Any
 
 import pytest
+from boots import read_log
 from paths import DATA
 
 from glm_kvplan.engines.boot_logs import BesideLog
-from glm_kvplan.engines.sglang.boot_log.reader import read_log
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.units import GB, GIB

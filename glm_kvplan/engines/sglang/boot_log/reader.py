@@ -1,7 +1,6 @@
 """Boot logs: lines in, one `Boot` a server start out. Memory does not grow with the log."""
 
 import re
-from collections.abc import Iterable
 
 from glm_kvplan.engines.log_records import LONGEST_LINE, plain, unwrap
 from glm_kvplan.engines.sglang.boot_log import log_releases as releases
@@ -9,7 +8,6 @@ from glm_kvplan.engines.sglang.boot_log import server_args
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
 from glm_kvplan.engines.sglang.boot_log.line_head import Head, head_of
 from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, FAILURES, SERVER_ARGUMENTS
-from glm_kvplan.errors import InputError
 
 LARGEST_BOOT_COUNT = 256
 LONGEST_PREFIX = 400  # container, time stamp and rank; a message deeper in a line is somebody's prompt
@@ -21,22 +19,6 @@ _ANCHOR_BYTES = re.compile(_ANCHOR.pattern.encode())
 # The first readings of a rank; after one of its pools they belong to the next boot.
 _FIRST = ("distributed_end", "baseline", "load_begin")
 _POOLS = ("state_pool", "token_pool", "ready")
-
-
-def read_log(lines: Iterable[bytes | str]) -> list[Boot]:
-    """The server starts in a log, in order; what a truncated log holds of each.
-
-    Ranks may be interleaved, lines coloured, time-stamped or wrapped by Docker, Docker Compose, Kubernetes or a
-    JSON-lines collector. Raises InputError where no line is a boot message of the engine.
-    """
-    reader = LogReader()
-    for number, line in enumerate(lines, 1):
-        reader.read(number, line)
-    if not reader.boots:
-        raise InputError(
-            "no boot of an SGLang server was found: no server_args, memory or pool line; give the log from its start"
-        )
-    return reader.boots
 
 
 class LogReader:
