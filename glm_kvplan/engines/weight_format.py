@@ -209,7 +209,7 @@ def kernel_method(config: Mapping[str, Any] | None) -> str | None:
     named, declared = quantization_method(config), _quantization_config(config)
     if declared is None or named not in (None, "modelopt"):
         return named
-    algorithm, listed = str(declared.get("quant_algo") or "").upper(), declared.get("quantized_layers")
+    algorithm, listed = str(declared.get("quant_algo") or ""), declared.get("quantized_layers")  # exactly so
     if algorithm == "MIXED_PRECISION":
         layers = listed.values() if isinstance(listed, Mapping) else ()
         algorithms = {str(each.get("quant_algo")).upper() for each in layers if isinstance(each, Mapping)}

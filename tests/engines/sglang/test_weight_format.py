@@ -191,6 +191,9 @@ def test_places_of_the_config_and_how_sure_it_is() -> None:
         ("W4A16_NVFP4", None, "modelopt_fp4"),
         ("FP8", None, "modelopt_fp8"),
         ("MXFP8", None, "mxfp8"),
+        ("nvfp4", None, "modelopt"),  # names are compared as they stand
+        ("fp8", None, "modelopt"),
+        ("mixed_precision", {"a": {"quant_algo": "NVFP4"}}, "modelopt"),
         (None, None, "modelopt"),
         ("MIXED_PRECISION", {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "W4A16_NVFP4"}}, "modelopt_mixed"),
         ("MIXED_PRECISION", {"a": {"quant_algo": "FP8"}, "b": 4}, "w4afp8"),

@@ -87,6 +87,18 @@ def test_the_long_switch_allows_what_is_refused() -> None:
     assert resolved({"max_model_len": 1048577}, VLLM_ALLOW_LONG_MAX_MODEL_LEN="1").max_model_len == 1048577
 
 
+@pytest.mark.parametrize("text", ["1", "true", " True ", "TRUE"])
+def test_how_the_long_switch_is_spelt(text: str) -> None:
+    """envs.py:1115-1118 at 0.33.0, the same in every release."""
+    assert resolved({"max_model_len": 1048577}, VLLM_ALLOW_LONG_MAX_MODEL_LEN=text).max_model_len == 1048577
+
+
+@pytest.mark.parametrize("text", ["0", "", "yes", "on", "2", "false"])
+def test_any_other_text_leaves_the_long_switch_off(text: str) -> None:
+    with pytest.raises(RefusedError, match="above the model's 1048576"):
+        resolved({"max_model_len": 1048577}, VLLM_ALLOW_LONG_MAX_MODEL_LEN=text)
+
+
 def test_a_tail_larger_than_its_page() -> None:
     """0.31 keeps the tail in a page of index keys: 29 drafts at TP8 no longer fit there; 0.30 keeps 4 slots always."""
     flags: dict[str, object] = {"tensor_parallel_size": 8, "spec_method": "mtp", "spec_tokens": 29}

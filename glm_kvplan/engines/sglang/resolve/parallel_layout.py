@@ -12,6 +12,7 @@ _REWRITTEN = Reason(
     "arg_groups/parallel_hook.py:39-60 at 0.5.23",
 )
 _ON = Reason("attention runs in {a.attn_dp_size} groups", "server_args.py:316-330 at 0.5.23")
+_JOINS = Reason("these ranks join a server of attention groups", "runtime_context.py:190-199 at 0.5.23")
 _ONE_GROUP = Reason(
     "one attention group is no attention DP: the flag is cleared", "arg_groups/overrides.py:1367-1370 at 0.5.23"
 )
@@ -61,15 +62,20 @@ def attention_groups(a: Arguments, site: Site) -> None:
         if a.enable_dp_attention and a.attn_dp_size == 1:
             a.attn_dp_size, a.dp_size = a.dp_size, 1
             a.because["attn_dp_size"] = a.because["dp_size"] = _REWRITTEN
-        a.enable_dp_attention = a.attn_dp_size > 1
+        a.enable_dp_attention = a.attn_dp_size > 1 or _joins(a)
         if a.enable_dp_attention:
-            a.because["enable_dp_attention"] = _ON
+            a.because["enable_dp_attention"] = _JOINS if a.attn_dp_size == 1 else _ON
         a.replicas = a.dp_size
     else:
         if a.enable_dp_attention:
             a.attn_dp_size = a.dp_size
             a.because["attn_dp_size"] = _GROUPS
         a.replicas = 1 if a.enable_dp_attention else a.dp_size
+
+
+def _joins(a: Arguments) -> bool:
+    """Whether these ranks join a server that runs: attention DP all the same, be they one group."""
+    return a.given.get("elastic_ep_join_mode") == "scale"
 
 
 def expert_exchange(a: Arguments, site: Site) -> None:
@@ -140,7 +146,7 @@ def divide_attention_groups(a: Arguments, site: Site) -> None:
         raise _replicas_and_groups(a)
     a.undivided_chunk_size = a.chunked_prefill_size or 0
     if a.attn_dp_size == 1:
-        if a.enable_dp_attention:
+        if a.enable_dp_attention and not _joins(a):
             a.enable_dp_attention = False
             a.because["enable_dp_attention"] = _ONE_GROUP
         return

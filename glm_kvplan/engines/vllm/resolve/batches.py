@@ -25,7 +25,7 @@ def context_length(given: Decisions) -> tuple[int, bool]:
         return longest, True
     if length < 1:
         raise InputError(f"--max-model-len {length}: must be at least 1, or -1 for what fits")
-    if length > longest and not given.site.switched("VLLM_ALLOW_LONG_MAX_MODEL_LEN", False):
+    if length > longest and not given.site.permitted("VLLM_ALLOW_LONG_MAX_MODEL_LEN"):
         given.refuse(
             f"--max-model-len {length} is above the model's {longest}; VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 allows it",
             "max_model_len",

@@ -19,6 +19,10 @@ class Site(NamedTuple):
     gpu: Gpu
     environment: Mapping[str, str]
 
+    def permitted(self, name: str) -> bool:
+        """Whether a VLLM_ switch that is off by default says 1 or true; any other text is off."""
+        return self.environment.get(name, "").strip().lower() in ("1", "true")
+
     def switched(self, name: str, default: bool) -> bool:
         """Whether a VLLM_ switch is on, as vLLM reads it: a whole number, not 0. Raises InputError for other text."""
         text = self.environment.get(name)

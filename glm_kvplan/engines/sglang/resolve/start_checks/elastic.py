@@ -48,7 +48,7 @@ def _growth_wants(a: Launch) -> bool:
         or a.elastic_ep_backend != "mooncake"
         or a.pp_size > 1
         or a.prefill_graph != "disabled"
-        or a.attn_dp_size == 1
+        or not a.enable_dp_attention
         or not a.enable_dp_lm_head
         or a.attn_cp_size > 1
         or a.moe_dp_size > 1

@@ -46,9 +46,16 @@ def _rejection(a: Launch) -> bool:
 
 
 def _other_quantization(a: Launch) -> bool:
-    stored = a.site.quantization
-    asked = a.quantization
+    """Whether the flag names another method than the checkpoint; ModelOpt's own algorithms win over the flag."""
+    asked, stored, kernels = a.quantization, a.site.quantization, a.site.kernels
+    if kernels in ("modelopt_fp4", "modelopt_fp8", "modelopt_mixed"):
+        return kernels == "modelopt_fp4" and asked == "nvfp4_online"
     return asked is not None and stored in _COMPATIBLE and asked not in (stored, *_COMPATIBLE[stored])
+
+
+def _unknown_quantization(a: Launch) -> bool:
+    """A method of other machines, or one without kernels, where no checkpoint names its own."""
+    return a.quantization in ("gptq", "mlx_q4", "mlx_q8") and a.site.kernels is None
 
 
 CHECKS = (
@@ -142,7 +149,13 @@ CHECKS = (
         "quantization",
         _other_quantization,
         "--quantization {a.quantization}: the checkpoint says {a.site.quantization} in its config.json",
-        "configs/model_config.py:2143 at 0.5.23",
+        "layers/quantization/base_config.py:223-254, configs/model_config.py:2143 at 0.5.23",
+    ),
+    Check(
+        "unknown_quantization",
+        _unknown_quantization,
+        "--quantization {a.quantization} is no method of this engine on CUDA and ROCm",
+        "layers/quantization/__init__.py:118-146, configs/model_config.py:2152 at 0.5.23",
     ),
     Check(
         "nvfp4_online",
