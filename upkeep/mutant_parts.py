@@ -58,8 +58,6 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "answers": (
         ("glm_kvplan/answers", f"{SGLANG}/answers", f"{SGLANG}/checks", f"{SGLANG}/sizing/remedies.py"),
         _named("answers", "check check_file diff sweep_axes sweep sweep_where sweep_frontier")
-        + _named("engines/sglang", "remedies needs explain host advice host_advice host_edges fleets")
-        + _named("cli", "commands_agree one_verdict each_role host_commands sweep_command")
-        + _named("show", "text_equals_json one_screen check_formats sweep_forms warnings"),
+        + _named("engines/sglang", "remedies needs explain host"),
     ),
 }

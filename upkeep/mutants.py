@@ -58,6 +58,7 @@ def _put_in_place(mutant: Mutant) -> None:
     """Give the functions of the mutant's file, which are imported already, the mutant's code."""
     path = str(mutant.path)
     new = {(one.co_qualname, one.co_firstlineno): one for one in _codes(compile(mutant.text, path, "exec"))}
+    gc.unfreeze()  # the command line and the tests freeze what was imported, and frozen objects are not listed
     for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
         code = function.__code__
         if code.co_filename == path and (found := new.get((code.co_qualname, code.co_firstlineno))) is not None:
