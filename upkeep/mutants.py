@@ -55,7 +55,8 @@ def _codes(code: CodeType) -> list[CodeType]:
 
 
 def _put_in_place(mutant: Mutant) -> None:
-    """Give the functions of the mutant's file, which are imported already, the mutant's code."""
+    """Give the functions of the mutant's file the mutant's code: those imported already, and a later import's."""
+    _imported_anew(mutant)
     path = str(mutant.path)
     new = {(one.co_qualname, one.co_firstlineno): one for one in _codes(compile(mutant.text, path, "exec"))}
     gc.unfreeze()  # the command line and the tests freeze what was imported, and frozen objects are not listed

@@ -3,6 +3,7 @@
 import pytest
 from vllm_oracle import blocks
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.vllm import memory_before
 from glm_kvplan.engines.vllm.memory_before import Available, available
 from glm_kvplan.engines.vllm.start import start
@@ -130,3 +131,10 @@ def test_experts_lie_over_all_engines() -> None:
     eight = placement(blocks({"tensor_parallel_size": 1, "data_parallel_size": 8, **EP}).rank)
     assert (alone.moe, alone.shared, alone.attn_tp) == (4, 4, 4)
     assert (eight.moe, eight.shared, eight.attn_tp) == (8, 1, 1)
+
+
+@pytest.mark.parametrize(("mib", "batch"), [(163_840, 16384), (163_839, 8192), (71_680, 8192), (71_679, 2048)])
+def test_the_classes_of_cards_begin_at_whole_gib(mib: int, batch: int) -> None:
+    """engine/arg_utils.py:2730-2740 at 0.30.0, :2973-2984 at 0.33.0: 160 GiB or more, 70 GiB or more."""
+    made = plan({"tensor_parallel_size": 4, "max_model_len": 131072}, engine="vllm", gpu=f"b200:{mib}")
+    assert made.deployment.max_num_batched_tokens == batch
