@@ -58,6 +58,6 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "answers": (
         ("glm_kvplan/answers", f"{SGLANG}/answers", f"{SGLANG}/checks", f"{SGLANG}/sizing/remedies.py"),
         _named("answers", "check check_file diff sweep_axes sweep sweep_where sweep_frontier")
-        + _named("engines/sglang", "remedies needs explain host"),
+        + _named("engines/sglang", "remedies needs explain host easily_missed advice"),
     ),
 }
