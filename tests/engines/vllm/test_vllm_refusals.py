@@ -99,6 +99,14 @@ def test_any_other_text_leaves_the_long_switch_off(text: str) -> None:
         resolved({"max_model_len": 1048577}, VLLM_ALLOW_LONG_MAX_MODEL_LEN=text)
 
 
+@pytest.mark.parametrize(("mode", "warned"), [("all", True), ("align", False), ("none", False)])
+def test_a_cache_mode_that_only_python_takes_is_said(mode: str, warned: bool) -> None:
+    """config/cache.py:176 and engine/arg_utils.py:1437-1443, 2304 at 0.33.0: read by nothing, listed for argparse."""
+    said = " ".join(resolved({"mamba_cache_mode": mode}, "0.33.0").warnings)
+    assert "prefix caching decides" in said
+    assert ("the command line does not take it" in said) == warned
+
+
 def test_a_tail_larger_than_its_page() -> None:
     """0.31 keeps the tail in a page of index keys: 29 drafts at TP8 no longer fit there; 0.30 keeps 4 slots always."""
     flags: dict[str, object] = {"tensor_parallel_size": 8, "spec_method": "mtp", "spec_tokens": 29}

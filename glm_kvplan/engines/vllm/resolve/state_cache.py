@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.resolve.site import Decisions
 
 PREFILL_BACKENDS = ("auto", "triton", "flashkda")
@@ -24,6 +25,8 @@ def state_cache(given: Decisions) -> StateCache:
     modes, mode = profile.cache_modes.split(), given.value("mamba_cache_mode")
     if mode is not None and not modes:
         given.warnings.append(f"--mamba-cache-mode has no effect in {profile.base_release}: prefix caching decides")
+        if mode not in (FLAG["mamba_cache_mode"].choices_in(profile.base_release) or ()):
+            given.warnings.append(f"--mamba-cache-mode {mode}: the command line does not take it; leave it out")
     elif mode is not None and mode not in modes:
         given.refuse(f"--mamba-cache-mode {mode} is not one of {', '.join(modes)}", "cache_mode")
     if given.value("mamba_block_size") is not None and not caching:
