@@ -18,7 +18,6 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.tensor import TensorSpec, device_bytes
 from glm_kvplan.units import GIB
 
-KEEP_FREE = 1 * GIB
 _SCALE_STEPS = 1 << 20
 
 S = TypeVar("S")  # an engine's pool sizes
@@ -59,6 +58,27 @@ class Row(NamedTuple):
         return self.taken == Taken(spec.count, spec.dtype, spec.shape, spec.nbytes)
 
 
+class Allocating(NamedTuple):
+    """How memory is taken: where, how much is left, and whose classes build it (None: torch alone).
+
+    `begin` is told the bytes to come, `progress` the bytes done.
+    """
+
+    device: str = "auto"
+    keep_free: int = 1 * GIB
+    scale: bool = False
+    touch: bool = True
+    package: str | None = None
+    begin: Callable[[int], None] | None = None
+    progress: Progress | None = None
+
+    def own_classes(self, package: str) -> bool:
+        """Whether an engine's own classes are to build it. Raises InputError for another's than `package`."""
+        if self.package not in (None, package):
+            raise InputError(f"--with {self.package!r} is not known; use {package}")
+        return self.package is not None
+
+
 class Validation(NamedTuple, Generic[S]):
     """What was predicted, what was taken, and what the framework and the driver say of it."""
 
@@ -94,14 +114,9 @@ class Validation(NamedTuple, Generic[S]):
 def validate(
     build: Build[S],
     sizes: S,
+    how: Allocating,
     *,
     shrink: Shrink[S],
-    device: str = "auto",
-    keep_free: int = KEEP_FREE,
-    scale: bool = False,
-    touch: bool = True,
-    progress: Progress | None = None,
-    begin: Callable[[int], None] | None = None,
     make: Make[S] | None = None,
     built_by: str = "torch",
 ) -> Validation[S]:
@@ -109,27 +124,27 @@ def validate(
 
     What does not fit into the device's free memory less `keep_free` bytes is refused before anything is taken, or
     with `scale` made smaller by `shrink`, all in proportion. `make` puts other tensors in the place of ours (the
-    engine's own pools), and `built_by` names them. `begin` is told the bytes to come, `progress` the bytes done.
-    Raises InputError (device, sizes), MissingTorchError, AllocationError, DeviceFailedError.
+    engine's own pools), and `built_by` names them. Raises InputError (device, sizes), MissingTorchError,
+    AllocationError, DeviceFailedError.
     """
-    target = find_device(device)
+    target = find_device(how.device)
     with _failures_in_one_line(target):
         meter = Meter(target)
         available = available_memory(target)
-    limit = None if available is None else available - keep_free
-    asked, sizes, factor = sizes, *fit(build, sizes, shrink, target, limit, scale)
+    limit = None if available is None else available - how.keep_free
+    asked, sizes, factor = sizes, *fit(build, sizes, shrink, target, limit, how.scale)
     specs = build(sizes)
-    if begin is not None:
-        begin(sum(spec.nbytes for spec in specs))
+    if how.begin is not None:
+        how.begin(sum(spec.nbytes for spec in specs))
     start = time.perf_counter()
     with _failures_in_one_line(target), Allocation(target) if make is None else make(target, sizes) as allocation:
-        allocation.take(specs, touch=touch, progress=progress)
+        allocation.take(specs, touch=how.touch, progress=how.progress)
         seconds = time.perf_counter() - start
-        measures = meter.read(specs, allocation.storage_bytes(), touched=touch)
+        measures = meter.read(specs, allocation.storage_bytes(), touched=how.touch)
         taken, unexpected = allocation.taken(), allocation.unexpected()
     rows = tuple(Row(spec, taken.get(spec.name)) for spec in specs)
     return Validation(
-        target, asked, sizes, factor, available, keep_free, rows, unexpected, measures, touch, seconds, built_by
+        target, asked, sizes, factor, available, how.keep_free, rows, unexpected, measures, how.touch, seconds, built_by
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from glm_kvplan.allocate.validation import Allocating
 from glm_kvplan.cli.answering import print_answer
 from glm_kvplan.cli.completions import devices, packages
 from glm_kvplan.cli.option_groups import takes
@@ -13,7 +14,6 @@ from glm_kvplan.cli.options import DEPLOYMENT, Json, plan_of
 from glm_kvplan.cli.pools import Context, PpRank
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, read_held
 from glm_kvplan.engines.by_name import answering
-from glm_kvplan.engines.tensors_shown import Allocating
 from glm_kvplan.errors import InputError
 from glm_kvplan.units import parse_size
 

@@ -246,12 +246,16 @@ class Given:
 
     def with_changes(self, changes: Mapping[str, object]) -> "Given":
         """The same with some flags changed; None takes one back."""
-        return Given(
+        return Given(*self.values(self.flags_with(changes)))
+
+    def values(self, flags: Mapping[str, object]) -> tuple[Any, ...]:
+        """Its fields in order, with other flags: what a plan of them begins with."""
+        return (
             self.model,
             self.profile,
             self.gpu,
             self.gpu_assumed,
-            self.flags_with(changes),
+            flags,
             self.environment,
             self.served,
             self.notes,

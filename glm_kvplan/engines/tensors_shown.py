@@ -1,9 +1,8 @@
 """Tensors as answers show them, whatever the engine: predicted, and what an allocation found in their place."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from glm_kvplan.allocate.allocation import Progress, Taken
+from glm_kvplan.allocate.allocation import Taken
 from glm_kvplan.tensor import TensorSpec
 
 
@@ -28,18 +27,6 @@ class TensorFound(NamedTuple):
     head: TensorShown
     taken: Taken | None
     equal: bool
-
-
-class Allocating(NamedTuple):
-    """How `kvplan validate` takes memory: where, how much it leaves, and whose classes build it (None: torch alone)."""
-
-    device: str = "auto"
-    keep_free: int = 1 << 30
-    scale: bool = False
-    touch: bool = True
-    package: str | None = None
-    begin: Callable[[int], None] | None = None
-    progress: Progress | None = None
 
 
 def show_tensor(spec: TensorSpec) -> TensorShown:

@@ -12,7 +12,7 @@ from glm_kvplan.allocate.allocation import Allocation
 from glm_kvplan.allocate.allocator_rounding import Allocator, cuda_bounds, this_allocator
 from glm_kvplan.allocate.device import Device, find_device
 from glm_kvplan.allocate.device_failures import AllocationError, DeviceFailedError, as_failure
-from glm_kvplan.allocate.validation import Validation, validate
+from glm_kvplan.allocate.validation import Allocating, Validation, validate
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.errors import InputError
 from glm_kvplan.tensor import TensorSpec
@@ -36,7 +36,7 @@ def on(monkeypatch: pytest.MonkeyPatch, *cards: Card) -> Torch:
 
 
 def run(device: str = "cuda", **options: Any) -> Validation[PoolSizes]:
-    return validate(build, SMALL, shrink=shrink, device=device, **options)
+    return validate(build, SMALL, Allocating(device, **options), shrink=shrink)
 
 
 def tensor(nbytes: int, count: int = 1, name: str = "x") -> TensorSpec:

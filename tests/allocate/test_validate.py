@@ -14,7 +14,7 @@ from glm_kvplan.allocate.allocation import Allocation
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.allocate.device import Device, available_memory, find_device, resident_memory
 from glm_kvplan.allocate.device_failures import AllocationError
-from glm_kvplan.allocate.validation import Validation, validate
+from glm_kvplan.allocate.validation import Allocating, Validation, validate
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
@@ -49,7 +49,7 @@ def shrink(sizes: PoolSizes, factor: Fraction) -> PoolSizes:
 
 
 def run(device: str, **options: Any) -> Validation[PoolSizes]:
-    return validate(build, SMALL, shrink=shrink, device=device, **options)
+    return validate(build, SMALL, Allocating(device, **options), shrink=shrink)
 
 
 def tensor(nbytes: int, count: int = 1) -> TensorSpec:
@@ -134,19 +134,19 @@ def test_scale_shrinks_all_three_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = PoolSizes(tokens=65536, state_slots=64, running_requests=32)
     whole = sum(spec.nbytes for spec in build(asked))
     monkeypatch.setattr(module, "available_memory", lambda _: whole // 2)
-    found = validate(build, asked, shrink=shrink, device="cpu", keep_free=0, scale=True)
+    found = validate(build, asked, Allocating("cpu", keep_free=0, scale=True), shrink=shrink)
     assert found.ok and found.asked == asked
     assert 0.3 < found.scale < 0.6
     assert found.sizes == asked.scaled(found.scale, 64)
     assert whole // 4 < found.taken <= whole // 2
     with pytest.raises(InputError, match="not even the smallest pools"):
-        validate(build, asked, shrink=shrink, device="cpu", keep_free=whole, scale=True)
+        validate(build, asked, Allocating("cpu", keep_free=whole, scale=True), shrink=shrink)
 
 
 def test_the_largest_deployments_on_meta() -> None:
     """A node's worth of tokens: no memory, and no time to speak of."""
     largest = PoolSizes(tokens=1 << 30, state_slots=100_000, running_requests=4096)
-    found = validate(build, largest, shrink=shrink, device="meta")
+    found = validate(build, largest, Allocating("meta"), shrink=shrink)
     assert found.ok and found.free_bytes is None
     assert found.taken > 1 << 43
     assert found.seconds < 1.0

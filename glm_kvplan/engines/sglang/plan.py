@@ -120,17 +120,7 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         draft=_draft(flags),
     )
     return Plan(
-        given.model,
-        given.profile,
-        given.gpu,
-        given.gpu_assumed,
-        flags,
-        given.environment,
-        given.served,
-        given.notes,
-        given.checked,
-        given.container,
-        given.left_out,
+        *given.values(flags),
         deployment=deployment,
         weight_format=_stored(given.model, given.served, flags.get("quantization")),
     )

@@ -127,17 +127,7 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
     rank = Rank(given.model.geometry, deployment, given.profile)
     check_experts(rank, given.model.config)
     return Plan(
-        given.model,
-        given.profile,
-        given.gpu,
-        given.gpu_assumed,
-        flags,
-        given.environment,
-        given.served,
-        given.notes,
-        given.checked,
-        given.container,
-        given.left_out,
+        *given.values(flags),
         deployment=deployment,
         blocks=blocks_of(rank),
         weight_format=weight_format(flags, config, given.served or given.model.name),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from glm_kvplan.allocate.device import Device
 from glm_kvplan.allocate.measure import Measure
-from glm_kvplan.allocate.validation import Make, Validation, environment, validate
+from glm_kvplan.allocate.validation import Allocating, Make, Validation, environment, validate
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.sglang.answers.plan_head import head_of
 from glm_kvplan.engines.sglang.answers.pools_answer import fewer_requests
@@ -14,8 +14,7 @@ from glm_kvplan.engines.sglang.answers.pools_page import sizes_said
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.rank_pools import RankPools, pools_of
-from glm_kvplan.engines.tensors_shown import Allocating, TensorFound, show_tensor
-from glm_kvplan.errors import InputError
+from glm_kvplan.engines.tensors_shown import TensorFound, show_tensor
 from glm_kvplan.show.said import Text, say
 from glm_kvplan.workload import Demand, Workload
 
@@ -58,9 +57,7 @@ def answer_validate(plan: Plan, workload: Workload | Demand, pp_rank: int | None
 def _validation(pools: RankPools, how: Allocating) -> Validation[PoolSizes]:
     make: Make[PoolSizes] | None = None
     built_by = "torch"
-    if how.package is not None:
-        if how.package != "sglang":
-            raise InputError(f"--with {how.package!r} is not known; use sglang")
+    if how.own_classes("sglang"):
         from glm_kvplan.engines.sglang.own_pools import EnginePools, check_release
 
         built_by = f"sglang {check_release(pools.rank.profile)}"
@@ -68,13 +65,8 @@ def _validation(pools: RankPools, how: Allocating) -> Validation[PoolSizes]:
     return validate(
         pools.build,
         pools.sizes,
+        how,
         shrink=lambda sizes, factor: sizes.scaled(factor, pools.plan.deployment.page_size),
-        device=how.device,
-        keep_free=how.keep_free,
-        scale=how.scale,
-        touch=how.touch,
-        begin=how.begin,
-        progress=how.progress,
         make=make,
         built_by=built_by,
     )

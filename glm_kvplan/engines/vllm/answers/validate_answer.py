@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 from glm_kvplan.allocate.device import Device
 from glm_kvplan.allocate.measure import Measure
-from glm_kvplan.allocate.validation import environment, validate
+from glm_kvplan.allocate.validation import Allocating, environment, validate
 from glm_kvplan.engines.answer_head import Head
-from glm_kvplan.engines.tensors_shown import Allocating, TensorFound, show_tensor
+from glm_kvplan.engines.tensors_shown import TensorFound, show_tensor
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.block_allocation import BlockAllocation, ViewFound
 from glm_kvplan.engines.vllm.block_views import backing, layer_views
 from glm_kvplan.engines.vllm.needed_blocks import NumBlocks, num_blocks
 from glm_kvplan.engines.vllm.plan import Plan
-from glm_kvplan.errors import InputError
 from glm_kvplan.show.format import count
 from glm_kvplan.show.said import Text, say
 from glm_kvplan.workload import Demand, Workload
@@ -55,9 +54,7 @@ def answer_validate(plan: Plan, workload: Workload | Demand, pp_rank: int | None
     blocks, asked = plan.blocks, num_blocks(plan, workload, pp_rank)
     made: list[BlockAllocation] = []
     built_by = "torch"
-    if how.package is not None:
-        if how.package != "vllm":
-            raise InputError(f"--with {how.package!r} is not known; use vllm")
+    if how.own_classes("vllm"):
         from glm_kvplan.engines.vllm.own_blocks import OwnBlocks, check_release
 
         built_by = f"vllm {check_release(plan.profile)}"
@@ -70,13 +67,8 @@ def answer_validate(plan: Plan, workload: Workload | Demand, pp_rank: int | None
     found = validate(
         lambda sizes: (backing(blocks, sizes.num_blocks),),
         asked,
+        how,
         shrink=_shrink,
-        device=how.device,
-        keep_free=how.keep_free,
-        scale=how.scale,
-        touch=how.touch,
-        begin=how.begin,
-        progress=how.progress,
         make=make,
         built_by=built_by,
     )
