@@ -9,7 +9,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.marked_words import Word, defined, printable
-from glm_kvplan.reading.secret_words import like, quoted, without_userinfo
+from glm_kvplan.reading.secret_words import like, public, quoted
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
@@ -174,12 +174,13 @@ def _keep(options: Options, flag: Flag, option: str, word: Word, values: list[Wo
     new: object = option in flag.options if flag.kind in ("flag", "switch") else read
     if flag.kind not in ("flag", "switch", "ints"):
         new = read[0]
+    new = public(new)
     if flag.name in options.flags:
         options.repeated.append(
             f"{option} is given twice ({options.positions[flag.name]}: {options.flags[flag.name]}, "
             f"{word.place}: {new}); the engine takes the last"
         )
-    options.flags[flag.name] = without_userinfo(new) if isinstance(new, str) else new
+    options.flags[flag.name] = new
     options.positions[flag.name] = word.place
 
 

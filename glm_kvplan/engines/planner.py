@@ -11,7 +11,7 @@ from glm_kvplan.launch.launch import Container, Found
 from glm_kvplan.launch.marked_words import printable
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import Model, existing_path, load_model
-from glm_kvplan.reading.secret_words import without_userinfo
+from glm_kvplan.reading.secret_words import public, without_userinfo
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.launches import OneLaunch
@@ -94,7 +94,7 @@ def given(
     for name, value in (flags or {}).items():
         if name in all_flags and all_flags[name] != value:
             notes.append(f"{name} = {value} given to kvplan replaces {all_flags[name]} of the launch command")
-        all_flags[name] = without_userinfo(value) if isinstance(value, str) else value
+        all_flags[name] = public(value)
     switches.update(environment or {})
     served = None if served is None else without_userinfo(served)
     if isinstance(model, Model):

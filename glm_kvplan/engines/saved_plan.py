@@ -9,7 +9,7 @@ from glm_kvplan.engines.by_name import assumed_engine
 from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
-from glm_kvplan.reading.secret_words import key_like, without_userinfo
+from glm_kvplan.reading.secret_words import public
 from glm_kvplan.show.whole_file import destination
 from glm_kvplan.workload import Demand
 
@@ -44,7 +44,7 @@ def plan_document(plan: Any, expected: Demand | None) -> dict[str, object]:
         "model": model_named(plan),
         "engine": engine_key(plan),
         "gpu": plan.gpu.name,
-        "flags": {name: _public(value) for name, value in plan.flags.items() if name != _HOSTS},
+        "flags": {name: public(value) for name, value in plan.flags.items() if name != _HOSTS},
         "expect": expected_of(expected),
     }
     if plan.hosts > 1:
@@ -52,16 +52,6 @@ def plan_document(plan: Any, expected: Demand | None) -> dict[str, object]:
     if plan.environment:
         found["environment"] = dict(plan.environment)
     return found
-
-
-def _public(value: object) -> object:
-    """A flag's value for a file that others read: no text behind a key-like name, no password in an address."""
-    if isinstance(value, Mapping):
-        kept = {name: one for name, one in value.items() if not (isinstance(one, str) and key_like(str(name)))}
-        return {name: _public(one) for name, one in kept.items()}
-    if isinstance(value, list | tuple):
-        return [_public(one) for one in value]
-    return without_userinfo(value) if isinstance(value, str) else value
 
 
 def engine_key(plan: Any) -> str:

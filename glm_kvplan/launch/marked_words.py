@@ -9,6 +9,8 @@ from glm_kvplan.reading.secret_words import Concealed, key_like
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _SHORTEST_SECRET = 5
+_LONGEST_SECRET = 4096  # of which parts are known again
+_MOST_SECRETS = 1000  # of a script; with more of them no word is quoted
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*])")
 
 
@@ -72,18 +74,24 @@ class Word(NamedTuple):
 
 
 def concealed(word: Word, secrets: Collection[str]) -> Word:
-    """The word, never to be quoted where the value of a key-like variable stands in it."""
-    found = [secret for secret in secrets if secret in word.text]
-    if not found:
+    """The word, never to be quoted where the value of a key-like variable stands in it, or it is a part of one."""
+    if not secrets:
         return word
-    if word.text.startswith("-") and any(secret in word.text.partition("=")[0] for secret in found):
+    text = word.text.casefold()
+    value = text.partition("=")[2] if text.startswith("-") else text
+    value = value if len(value) >= _SHORTEST_SECRET else "\0"  # in no text
+    many = len(secrets) > _MOST_SECRETS
+    found = [] if many else [one for one in secrets if one in text or value in one[:_LONGEST_SECRET]]
+    if not found and not many:
+        return word
+    if word.text.startswith("-") and any(secret in text.partition("=")[0] for secret in found):
         return word._replace(text="--...")  # an option's name is shown where it is not known
     return word._replace(text=Concealed(word.text))
 
 
 def secret_values(pairs: Iterable[tuple[str, str]]) -> set[str]:
-    """The values of key-like variables that are long enough to be secrets."""
-    return {value for name, value in pairs if len(value) >= _SHORTEST_SECRET and key_like(name)}
+    """The values of key-like variables that are long enough to be secrets, in small letters."""
+    return {value.casefold() for name, value in pairs if len(value) >= _SHORTEST_SECRET and key_like(name)}
 
 
 def defined(word: Word, what: str) -> str:

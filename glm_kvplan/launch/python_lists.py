@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Surroundings
@@ -38,14 +39,16 @@ def read_program(program: ast.Module, servers: Sequence[Server], around: Surroun
         raise InputError("the program is nested too deeply") from None
     launches: list[Launch] = []
     notes: list[str] = []
-    secrets = secret_values((name, text_of(value)) for name, value in (reader.values | reader.environment).items())
+    named = (reader.values | reader.environment).items()
+    secrets = frozenset(secret_values((name, text_of(value)) for name, value in named))
+    around = replace(around, secrets=secrets)
     for listed in reader.commands():
         words = [concealed(word, secrets) for word in listed]
         if not any(server.named_in(word.text) for server in servers for word in words):
             continue
         environment = {key: _word(value, 0) for key, value in reader.environment.items()}
         if len(words) == 1 and " " in words[0].text and words[0].mark is None:  # a line for the shell
-            inner = Surroundings(reader.environment, around.given, place=words[0].place)
+            inner = Surroundings(reader.environment, around.given, place=words[0].place, secrets=secrets)
             found = launches_of_text(words[0].text, servers, inner)
         else:
             found = launches_of_words(tuple(words), servers, environment, around)

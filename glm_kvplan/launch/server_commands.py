@@ -81,7 +81,7 @@ class _Finder:
             self.first = words
             self.environment = shell.environment()
         if command.stdin is not None and any(_base(word) in _TAKES_A_SCRIPT for word in words):
-            self.inside(command.stdin, words, shell.environment(), shell.around, words[0].place)
+            self.inside(command.stdin, words, shell.environment(), shell.within(), words[0].place)
         if not any(word.text.startswith("--") or self.names(word) for word in words):
             self.refuse_other(words)
             return
@@ -93,7 +93,7 @@ class _Finder:
             )
             return
         before = len(self.launches)
-        self.words(words, shell.environment(), command.values, shell.around)
+        self.words(words, shell.environment(), command.values, shell.within())
         shell.started += len(self.launches) - before
         for at in range(before, len(self.launches)):
             found = self.launches[at]

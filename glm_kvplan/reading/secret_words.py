@@ -1,15 +1,20 @@
 """What must not be quoted in a message: a value after a key-like name, a file that a stranger names, a password in an
 address. Whoever quotes foreign words in a message quotes them by `quoted`."""
 
+import json
 import re
+from collections.abc import Mapping
 
 # Patterns are text here: re compiles and keeps each when it is first needed, which most answers never do.
-_PARTS = "key|apikey|keyfile|token|secret|password|passwd|passphrase|pwd|credential|credentials|bearer|authorization"
-# As a part of a name: --api-key, HF_TOKEN, admin.password; not max_total_tokens, --tokenizer-path.
+_PARTS = (
+    "[a-z0-9]*(?:token|secrets?|passwords?|passwd|passphrase|credentials?)|(?:[a-z0-9]*(?:api|access|auth|private|secret))?"
+    "keys?|keyfile|pwd|pat|auth|bearer|authorization"
+)
+# As a part of a name: --api-key, HF_TOKEN, hfToken, admin.password; not max_total_tokens, --tokenizer-path.
 _KEY_LIKE = rf"(?i)(?<![a-z0-9])(?:{_PARTS})(?![a-z0-9])"
 # user:password in front of a host; a password may hold slashes, which a port does not. And ?token=... behind a path.
 _USERINFO = r"//(?:[^/@\s]*|[^/@\s:]*:(?!\d+/)[^@\s]*)@"
-_QUERY = rf"(?i)([?&](?:[\w.-]*[_.-])?(?:{_PARTS})=)[^&\s'\"]+"
+_QUERY = rf"(?i)([?&](?:[\w.-]*[_.-])?(?:{_PARTS}|sig|signature)=)[^&\s'\"]+"
 HIDDEN = "a value that is not shown"
 
 
@@ -28,6 +33,26 @@ def like(text: str, original: str) -> str:
 def key_like(name: str) -> bool:
     """Whether a flag, a variable or a key of this name holds a secret: `--api-key`, `HF_TOKEN`, `db.password`."""
     return re.search(_KEY_LIKE, name) is not None
+
+
+def public(value: object) -> object:
+    """A flag's value as it is kept and shown: without texts behind a key-like name, without passwords in addresses."""
+    if isinstance(value, Mapping):
+        return {name: public(one) for name, one in value.items() if not (_textual(one) and key_like(str(name)))}
+    if isinstance(value, list | tuple):
+        return type(value)(map(public, value))
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith(("{", "[")) and key_like(value):
+        try:
+            return json.dumps(public(json.loads(value)))
+        except (ValueError, RecursionError):
+            return HIDDEN
+    return without_userinfo(value)
+
+
+def _textual(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list | tuple) and any(map(_textual, value)))
 
 
 def quoted(text: object, name: str = "", most: int = 60) -> str:

@@ -1,6 +1,7 @@
 """What is wrong with a text that should be data, and at which line; and the bounds that all data keeps."""
 
 import re
+from typing import Any
 
 DEEPEST = 64  # collections inside collections
 LONGEST_NUMBER = 100  # characters of a number, digits and all
@@ -22,3 +23,19 @@ class UnreadableError(Exception):
     def unquoted(self) -> str:
         """The problem without what stands there: of a file that may hold secrets, and that somebody else named."""
         return _QUOTE.sub("...", self.problem)
+
+
+def deep(value: Any) -> bool:
+    """Whether collections lie in collections more than 64 levels down."""
+    for _ in range(DEEPEST):
+        if not isinstance(value, dict | list):
+            return False
+        value = [
+            below
+            for one in (value.values() if isinstance(value, dict) else value)
+            if isinstance(one, dict | list)
+            for below in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not value:
+            return False
+    return True

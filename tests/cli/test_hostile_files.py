@@ -55,3 +55,19 @@ def test_a_memory_limit_of_four_hundred_digits(tmp_path: Path, capsys: pytest.Ca
             main(words)
         assert left.value.code in (0, 1, 2)
         assert "Traceback" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--additional-config", '{"a":' * 900 + "1" + "}" * 900),
+        ("--additional-config" + ".a" * 100_000, "1"),
+        ("--compilation-config", '{"a":' + "9" * 5000 + "k}"),
+    ],
+    ids=["nested", "dotted", "digits"],
+)
+def test_json_of_vllm_s_flags_is_bounded(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["resolve", "--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "8", *words])
+    assert left.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

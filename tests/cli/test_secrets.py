@@ -48,6 +48,16 @@ FORMS = {
     "listed": f'API_KEY=(x {CANARY})\n{SERVE} --page-size "${{API_KEY[1]}}" @END',
     "by_key": f'declare -A M=([token]={CANARY})\n{SERVE} --page-size "${{M[token]}}" @END',
     "by_key_later": f'declare -A M\nM[hf_token]={CANARY}\n{SERVE} --page-size "${{M[hf_token]}}" @END',
+    "a_part": f'HF_TOKEN=x:{CANARY}\n{SERVE} --page-size "${{HF_TOKEN#x:}}" @END',
+    "other_case": f'HF_TOKEN={CANARY.lower()}\n{SERVE} --page-size "${{HF_TOKEN^^}}" @END',
+    "split": f"HF_TOKEN='x {CANARY}'\n{SERVE} --page-size $HF_TOKEN @END",
+    "read_apart": f"HF_TOKEN=x:{CANARY}\nIFS=: read A B <<< $HF_TOKEN\n{SERVE} --page-size $B @END",
+    "in_a_script": f'HF_TOKEN={CANARY}\nbash -c "{SERVE} --page-size $HF_TOKEN @END"',
+    "camel": f"hfToken={CANARY}\n{SERVE} --page-size $hfToken @END",
+    "signed": f"{SERVE} --page-size https://h.example/x?X-Amz-Signature={CANARY} @END",
+    "json_as_text": f'{SERVE} --hisparse-config \'{{"token": "{CANARY}"}}\' @END',
+    "json_list": f'{SERVE} --json-model-override-args \'{{"a": [{{"api_keys": ["{CANARY}"]}}]}}\' @END',
+    "json_of_vllm": f'vllm serve zai-org/GLM-5.3-Flash --additional-config \'{{"hf_token": "{CANARY}"\' @END',
     "in_another": f'DB_PASSWORD={CANARY}\nX="a${{DB_PASSWORD}}b"\n{SERVE} --page-size "$X" "--$X" @END',
     "json": f'{SERVE} --json-model-override-args \'{{"hf_token": "{CANARY}"\' @END',
     "address": f"sglang serve https://user:{CANARY}@host.example/zai-org/GLM-5.3-Flash @END",
@@ -131,7 +141,7 @@ def manifest(script: str) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("form", ["flag", "two_words", "address", "draft", "exported"])
+@pytest.mark.parametrize("form", ["flag", "two_words", "address", "draft", "exported", "json_as_text", "json_list"])
 def test_no_command_tells_it(command: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
     for end in ("good", "refused"):
         _, found = said(capsys, command, *COMMANDS[command], "--", FORMS[form].replace("@END", ENDS[end]))
@@ -305,15 +315,52 @@ def test_values_of_vllm_s_config_file_are_not_quoted_either(
         assert not outside or (code == 2 and "outside" in " ".join(found.split()))
 
 
+@pytest.mark.parametrize("command", ["resolve", "solve", "advise", "report"])
+def test_nor_does_vllm_s_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = f'{{"kv_connector": "x", "kv_role": "kv_both", "kv_connector_extra_config": {{"password": "{CANARY}"}}}}'
+    launch = ("vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "8", "--kv-transfer-config", config)
+    _, found = said(capsys, command, *COMMANDS[command], "--", *launch)
+    assert CANARY not in found
+    assert "--kv-transfer-config" in found
+
+
+def test_a_program_s_script_tells_no_secret_of_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.py").write_text(
+        f'import subprocess\nTOKEN = "{CANARY}"\nsubprocess.run(["bash", "-c", f"{SERVE} --page-size {{TOKEN}}"])\n',
+        encoding="utf-8",
+    )
+    code, found = said(capsys, "resolve", "--launch", "run.py")
+    assert code == 2 and "--page-size" in found
+    assert CANARY not in found
+
+
 def test_flags_keep_no_password_of_an_address() -> None:
     made = plan({"tp_size": 8, "speculative_draft_model_path": f"https://u:{CANARY}@h.example/x"})
     assert CANARY not in repr(made)
 
 
 def test_names_of_secrets_and_names_that_only_look_so() -> None:
-    for name in ("--api-key", "--admin-api-key", "HF_TOKEN", "--ssl-keyfile-password", "db.password", "AWS_SECRET_KEY"):
+    for name in ("hfToken", "HFTOKEN", "ACCESSKEY", "API_KEYS", "GH_PAT", "HTTP_AUTH"):
         assert key_like(name), name
-    for name in ("--max-total-tokens", "--tokenizer-path", "max_prefill_tokens", "--enable-hierarchical-cache"):
+    for name in ("monkey", "path", "author"):
+        assert not key_like(name), name
+    for name in (
+        "--api-key",
+        "--admin-api-key",
+        "HF_TOKEN",
+        "--ssl-keyfile-password",
+        "db.password",
+        "AWS_SECRET_KEY",
+    ):
+        assert key_like(name), name
+    for name in (
+        "--max-total-tokens",
+        "--tokenizer-path",
+        "max_prefill_tokens",
+        "--enable-hierarchical-cache",
+        "monkey",
+        "path",
+    ):
         assert not key_like(name), name
     assert quoted("x", "--api-key") == quoted('{"hf_token": 1}') == HIDDEN
     assert quoted("x" * 90) == "'" + "x" * 56 + "..."

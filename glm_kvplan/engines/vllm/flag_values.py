@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.secret_words import quoted
+from glm_kvplan.reading.unreadable import deep
 
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -42,8 +44,9 @@ def read_flag(flag: Flag, text: str, choices: tuple[str, ...] | None = None, pla
             return read_count(text)
         except (ValueError, OverflowError):
             raise InputError(
-                f"{place + ': ' if place else ''}{flag.option} {text[:60]!r} is not accepted; it takes a whole number, "
-                "or one with k, m, g (times 1000, decimals allowed) or K, M, G (times 1024) such as 25.6k or 128K"
+                f"{place + ': ' if place else ''}{flag.option} {quoted(text, flag.option)} is not accepted; it takes a "
+                "whole number, or one with k, m, g (times 1000, decimals allowed) or K, M, G (times 1024) such as "
+                "25.6k or 128K"
             ) from None
     if flag.kind == "json":
         return _object(flag, text, place)
@@ -51,20 +54,20 @@ def read_flag(flag: Flag, text: str, choices: tuple[str, ...] | None = None, pla
 
 
 def _object(flag: Flag, text: str, place: str) -> Mapping[str, object]:
-    if flag.name in _SUFFIXES_IN_JSON:
-        parts = _QUOTED.split(text)
-        parts[::2] = [_NUMBER_IN_JSON.sub(lambda found: str(read_count(found[0])), part) for part in parts[::2]]
-        text = "".join(parts)
     try:
-        value = json.loads(text)
-        if not isinstance(value, dict):
+        whole = text
+        if flag.name in _SUFFIXES_IN_JSON:
+            parts = _QUOTED.split(text)
+            parts[::2] = [_NUMBER_IN_JSON.sub(lambda found: str(read_count(found[0])), part) for part in parts[::2]]
+            whole = "".join(parts)
+        value = json.loads(whole)
+        if not isinstance(value, dict) or deep(value):
             raise ValueError
-    except (ValueError, RecursionError):
-        shown = text if len(text) <= 60 else text[:57] + "..."
+    except (ValueError, OverflowError, RecursionError):
         hint = "; in a shell it stands in single quotes" if "'" in text or '"' not in text else ""
         raise InputError(
-            f"{place + ': ' if place else ''}{flag.option} {shown!r} is not accepted; it takes a JSON object{hint}, or "
-            f"its keys one by one: {flag.option}.key value"
+            f"{place + ': ' if place else ''}{flag.option} {quoted(text, flag.option)} is not accepted; it takes a "
+            f"JSON object{hint}, or its keys one by one: {flag.option}.key value"
         ) from None
     return value
 

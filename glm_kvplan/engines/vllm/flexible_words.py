@@ -10,6 +10,7 @@ from glm_kvplan.engines.vllm.flag_values import read_nested
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.marked_words import Word
 from glm_kvplan.reading.secret_words import like
+from glm_kvplan.reading.unreadable import DEEPEST
 
 _LEVEL = "--optimization-level"
 
@@ -43,6 +44,8 @@ def plain_words(words: Sequence[Word]) -> list[Word]:
         if name.endswith("+"):
             name, found = name[:-1], value.text.split(",")
         flag, *keys = name.split(".")
+        if len(keys) > DEEPEST:
+            raise InputError(f"{word.place}: {flag} has a key of more than {DEEPEST} parts")
         place, table = tables.setdefault(flag, (word, {}))
         for key in reversed(keys):
             found = {key: found}

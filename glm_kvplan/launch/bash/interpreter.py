@@ -6,7 +6,7 @@ out the same is known, the rest carries a mark that says what would decide.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -80,6 +80,7 @@ class Surroundings:
     file: Path | None = None
     beside: Callable[[str], str | None] = lambda _: None
     place: str = ""
+    secrets: frozenset[str] = frozenset()  # values of key-like variables outside
 
 
 class Interpreter:
@@ -89,7 +90,8 @@ class Interpreter:
         self.around, self.on_command = around, on_command
         self.scope = Scope()
         self.scope.begin(around.environment, around.arguments)
-        self.scope.secrets |= secret_values((name, around.given[name]) for name in around.given if key_like(name))
+        given = secret_values((name, around.given[name]) for name in around.given if key_like(name))
+        self.scope.secrets |= around.secrets | given
         self.expander = Expander(self)
         self.notes: list[str] = []
         self.deciding: list[Mark] = []  # the open branches
@@ -129,6 +131,10 @@ class Interpreter:
 
     def word(self, value: Scalar, line: int) -> Word:
         return concealed(Word(text_of(value), self.place(line), mark_of(value)), self.scope.secrets)
+
+    def within(self) -> Surroundings:
+        """What a script that a command is given stands in."""
+        return replace(self.around, secrets=frozenset(self.scope.secrets)) if self.scope.secrets else self.around
 
     def environment(self) -> dict[str, Word]:
         """What a command started now sees of the script's variables."""

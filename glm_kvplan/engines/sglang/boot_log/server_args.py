@@ -12,7 +12,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.errors import InputError
-from glm_kvplan.reading.secret_words import without_userinfo
+from glm_kvplan.reading.secret_words import public
 
 # The fields that are kept: the table of flags says which of them bear on memory.
 _ROWS = {row.name: row for row in TABLE if row.printed and row.role in ("flag", "named")}
@@ -64,7 +64,7 @@ def from_mapping(data: Mapping[str, object]) -> ServerArguments:
     values: dict[str, object] = {}
     for name, value in data.items():
         if name in KEPT and _plain(_ROWS[name], value):
-            values[name] = _clean(value)
+            values[name] = public(value)
     return ServerArguments(values, frozenset(data), True)
 
 
@@ -76,18 +76,13 @@ def _keep(values: dict[str, object], name: str, text: str) -> None:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return
     if _plain(_ROWS[name], value):
-        values[name] = _clean(value)
+        values[name] = public(value)
 
 
 def _plain(row: Flag, value: object) -> bool:
     """A value that the flag can have: a list or a mapping only where it takes one."""
     wide = {"ints": list, "json": dict}.get(row.kind)
     return isinstance(value, str | int | float | bool) or (wide is not None and isinstance(value, wide))
-
-
-def _clean(value: object) -> object:
-    """A model path may be an address with a user and a password in it."""
-    return without_userinfo(value) if isinstance(value, str) else value
 
 
 def _value_end(text: str, start: int) -> int | None:
