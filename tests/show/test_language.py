@@ -282,10 +282,12 @@ def test_a_command_prints_no_english_sentence(
 def test_the_verdicts_of_a_check_in_chinese(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "plan.yaml"
-    path.write_text("{gpu: H200, flags: {tp_size: 8}, expect: {min_context: 64k, max_running_requests: 60000}}")
+    monkeypatch.chdir(tmp_path)
+    Path("plan.yaml").write_text(
+        "{gpu: H200, flags: {tp_size: 8}, expect: {min_context: 64k, max_running_requests: 60000}}"
+    )
     monkeypatch.setenv("KVPLAN_LANG", "zh")
-    assert ended("check", str(path)) == 1
+    assert ended("check", "plan.yaml") == 1
     out = capsys.readouterr().out
     assert (
         "未达标" in out.replace("\n", "")
