@@ -4,12 +4,10 @@ Deployments of all engines, releases and cards are drawn by chance (`drawn`). PR
 of the moment, and asks every question of each.
 """
 
-import gc
 import io
 import json
 import os
 import shlex
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cached_property
 from pathlib import Path
@@ -608,12 +606,9 @@ DEAR = (a_fleet, a_report)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """For deployment files. What is imported is no garbage: no command looks at it again."""
-    gc.collect()
-    gc.freeze()
-    yield tmp_path_factory.mktemp("drawn")
-    gc.unfreeze()
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For deployment files."""
+    return tmp_path_factory.mktemp("drawn")
 
 
 @settings(
