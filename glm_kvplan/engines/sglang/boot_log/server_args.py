@@ -68,11 +68,15 @@ def from_mapping(data: Mapping[str, object]) -> ServerArguments:
     return ServerArguments(values, frozenset(data), True)
 
 
+_WORDS = {"None": None, "True": True, "False": False}  # most values, and at once
+
+
 def _keep(values: dict[str, object], name: str, text: str) -> None:
     if len(text) > LONGEST_VALUE:
         return
     try:
-        value = ast.literal_eval(text.strip())
+        text = text.strip()
+        value = _WORDS[text] if text in _WORDS else ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return
     if _plain(_ROWS[name], value):
