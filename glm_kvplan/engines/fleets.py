@@ -126,7 +126,8 @@ class FleetAnswer(NamedTuple):
     """`best` is the cheapest that serves the demand, `runner_up` the next; None where there is none.
 
     `layouts` has the best of each number of GPUs that was tried, whether it serves all or not. `head` is of the
-    deployment as it was given, whose own layout counts for nothing here.
+    deployment as it was given, whose own layout counts for nothing here. `more_gpus` are how many more of the same
+    servers would take where none of the numbers serves; None where one does, or no server holds a request.
     """
 
     head: Head
@@ -135,6 +136,7 @@ class FleetAnswer(NamedTuple):
     holds: bool
     best: FleetShown | None
     runner_up: FleetShown | None
+    more_gpus: int | None
     layouts: tuple[FleetShown, ...]
     warnings: tuple[Text, ...]
 
@@ -194,9 +196,16 @@ def seek(
         holds=best is not None,
         best=best,
         runner_up=shown[1] if len(shown) > 1 else None,
+        more_gpus=None if shown else _more(layouts, demand.concurrency),
         layouts=tuple(layouts),
         warnings=tuple(warnings),
     )
+
+
+def _more(layouts: Sequence[FleetShown], concurrency: int) -> int | None:
+    """The fewest GPUs on which copies of one of these servers share so many requests."""
+    able = [(one.gpus // one.servers, one.most // one.servers) for one in layouts]
+    return min((gpus * -(-concurrency // most) for gpus, most in able if most), default=None)
 
 
 def _ways(tries: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:

@@ -64,11 +64,9 @@ def _low(answer: FleetAnswer) -> Iterator[Said]:
 
 
 def _enough(answer: FleetAnswer) -> Iterator[Said]:
-    """Where none serves: how many GPUs would, as servers side by side share a load."""
-    able = [one for one in answer.layouts if one.most >= one.servers]
-    if answer.best is None and able:
-        gpus = min(one.gpus // one.servers * -(-answer.demand.concurrency // (one.most // one.servers)) for one in able)
-        yield say("more of the same servers may do: {option} tries them", option=f"--gpus {gpus}")
+    """Where none serves: the next step."""
+    if answer.more_gpus is not None:
+        yield say("more of the same servers may do: {option} tries them", option=f"--gpus {answer.more_gpus}")
 
 
 def _left_out(best: FleetShown) -> Iterator[Line]:

@@ -15,6 +15,7 @@ from glm_kvplan.model.geometry import Geometry
 from glm_kvplan.units import GIB
 
 _SAFETY, _MARGIN = 2, 256  # SGLANG_SPEC_EXPANSION_SAFETY_FACTOR, SGLANG_ROPE_CACHE_SAFETY_MARGIN
+# What a placement follows from. JSON has no hash, and none that is a flag is read here.
 _FLAGS = tuple(row.name for row in TABLE if "weights" in row.moves and row.kind != "json")
 _values = attrgetter(*_FLAGS)
 

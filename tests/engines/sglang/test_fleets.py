@@ -59,6 +59,13 @@ def test_fewest_gpus_first() -> None:
     assert found.best is not None and found.best.most >= found.best.served == 200
 
 
+def test_where_none_serves_more_of_the_same_do() -> None:
+    found = sought(4, 8, requests=3000)
+    assert not found.holds and found.more_gpus is not None and found.more_gpus > 8
+    assert sought(found.more_gpus, requests=3000).holds
+    assert sought(8, requests=1).more_gpus is None
+
+
 def test_a_layout_of_the_user_s_stays() -> None:
     found = sought(8, tp_size=4)
     assert {layout.servers for layout in found.layouts} == {2}
