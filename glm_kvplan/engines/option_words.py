@@ -9,7 +9,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.marked_words import Word, defined, printable
-from glm_kvplan.reading.secret_words import like, public, quoted
+from glm_kvplan.reading.secret_words import like, option_shown, public, quoted
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
@@ -65,7 +65,8 @@ def find_option(word: Word, table: OptionTable) -> tuple[str | None, str | None]
         if len(found) == 1:
             return found[0], value
         if found:
-            raise InputError(f"{word.place}: {start} is ambiguous; write one of {', '.join(sorted(found)[:8])}")
+            shown = option_shown(like(start, text))
+            raise InputError(f"{word.place}: {shown} is ambiguous; write one of {', '.join(sorted(found)[:8])}")
     if _NEGATIVE_NUMBER.fullmatch(text) or " " in text:
         return None, None
     return "", value
@@ -136,7 +137,7 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     twin = table.twin(option)
     if twin is not None:
         raise InputError(f"{word.place}: {printable(option)} is a flag of another engine; here it is {twin}")
-    options.unknown.append(option)
+    options.unknown.append(option_shown(like(option, word.text)))
 
 
 def _keep_outside(options: Options, option: str, word: Word, values: list[Word], table: OptionTable) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.reading.secret_words import Concealed, key_like
+from glm_kvplan.reading.secret_words import Concealed, ConcealedName, key_like
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _SHORTEST_SECRET = 5
@@ -85,7 +85,7 @@ def concealed(word: Word, secrets: Collection[str]) -> Word:
     if not found and not many:
         return word
     if word.text.startswith("-") and any(secret in text.partition("=")[0] for secret in found):
-        return word._replace(text="--...")  # an option's name is shown where it is not known
+        return word._replace(text=ConcealedName(word.text))
     return word._replace(text=Concealed(word.text))
 
 

@@ -25,9 +25,18 @@ class Concealed(str):
         return HIDDEN
 
 
+class ConcealedName(Concealed):
+    """The same of an option whose very name may hold it: matched like any other, and not named where it is unknown."""
+
+
 def like(text: str, original: str) -> str:
     """`text`, a part of `original`: concealed if that is."""
-    return Concealed(text) if isinstance(original, Concealed) else text
+    return type(original)(text) if isinstance(original, Concealed) else text
+
+
+def option_shown(option: str) -> str:
+    """An option as a message names it."""
+    return "--..." if isinstance(option, ConcealedName) else option
 
 
 def key_like(name: str) -> bool:

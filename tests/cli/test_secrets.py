@@ -367,3 +367,29 @@ def test_names_of_secrets_and_names_that_only_look_so() -> None:
     assert without_userinfo("https://u:p@h/x@1") == "https://h/x@1"
     assert without_userinfo("https://u:hun/ter2@h/x?a=1&hf_token=S3&b=2") == "https://h/x?a=1&hf_token=...&b=2"
     assert without_userinfo("https://h:443/org/x@main?rev=1") == "https://h:443/org/x@main?rev=1"
+
+
+@pytest.mark.parametrize(
+    ("secret", "launch", "option"),
+    [
+        ("token", "sglang serve --model-path zai-org/GLM-5.3-Flash --tp-size 8", "--max-total-tokens 300000"),
+        ("TOKEN", "vllm serve zai-org/GLM-5.3-Flash -tp 8", "--max-num-batched-tokens 1024"),
+        ("Speculative", "vllm serve zai-org/GLM-5.3-Flash -tp 8",
+         "--speculative-config.method mtp --speculative-config.num_speculative_tokens 5"),
+    ],
+)  # fmt: skip
+def test_a_flag_whose_name_holds_a_secret_counts(secret: str, launch: str, option: str) -> None:
+    """A secret that is a common word drops no flag: what is left out is a wrong answer."""
+    script = f"export HF_TOKEN={secret}\n{launch} {option}"
+    assert plan(launch=script, gpu="b200").flags == plan(launch=f"{launch} {option}", gpu="b200").flags
+
+
+@pytest.mark.parametrize("launch", ["python -m sglang.launch_server --model-path x", "vllm serve x"])
+@pytest.mark.parametrize("option", ["--$HF_TOKEN", "--$HF_TOKEN=3", "--x.$HF_TOKEN 3", "--x.$HF_TOKEN"])
+def test_an_unknown_option_that_is_a_secret_is_not_named(
+    launch: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text(f"export HF_TOKEN=hunter2hunter2\n{launch.replace('x', 'zai-org/GLM-5.3-Flash')} {option}\n")
+    told = said(capsys, "solve", "--gpu", "b200", "--launch", str(script))[1]
+    assert "--..." in told and "hunter2" not in told

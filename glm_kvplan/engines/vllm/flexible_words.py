@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from glm_kvplan.engines.vllm.flag_values import read_nested
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.marked_words import Word
-from glm_kvplan.reading.secret_words import like
+from glm_kvplan.reading.secret_words import like, option_shown
 from glm_kvplan.reading.unreadable import DEEPEST
 
 _LEVEL = "--optimization-level"
@@ -32,26 +32,26 @@ def plain_words(words: Sequence[Word]) -> list[Word]:
         if not name.startswith("-") or "." not in name or _is_number(name):
             kept.append(word)
             continue
-        value = word._replace(text=like(text, word.text))
+        shown, value = option_shown(like(name, word.text)), word._replace(text=like(text, word.text))
         if not equals:
             if at >= len(dashed):
-                raise InputError(f"{word.place}: {name} needs a value; none follows it")
+                raise InputError(f"{word.place}: {shown} needs a value; none follows it")
             value = dashed[at]
             at += 1
         if value.undefined:
-            raise InputError(f"{value.place}: {name} is given {value.undefined}, which is not defined here")
+            raise InputError(f"{value.place}: {shown} is given {value.undefined}, which is not defined here")
         found: object = read_nested(value.text)
         if name.endswith("+"):
             name, found = name[:-1], value.text.split(",")
         flag, *keys = name.split(".")
         if len(keys) > DEEPEST:
-            raise InputError(f"{word.place}: {flag} has a key of more than {DEEPEST} parts")
+            raise InputError(f"{word.place}: {shown[:60]} has a key of more than {DEEPEST} parts")
         place, table = tables.setdefault(flag, (word, {}))
         for key in reversed(keys):
             found = {key: found}
         _merge(table, found)
     for flag, (place, table) in tables.items():
-        kept += [place._replace(text=flag), place._replace(text=json.dumps(table))]
+        kept += [place._replace(text=like(flag, place.text)), place._replace(text=json.dumps(table))]
     return kept
 
 

@@ -37,3 +37,18 @@ def test_a_launch_starts_where_the_engine_starts_it(part: int) -> None:
 def test_the_launches_are_all_there() -> None:
     assert len(launches()) > 200
     assert 100 < sum(refused is not None for refused in launches().values()) < len(launches()) - 70
+
+
+@pytest.mark.parametrize("text", ["--1", "-", "x", " ", "9" * 5000])
+def test_a_variable_that_is_no_number_is_as_if_not_given(text: str) -> None:
+    """The engine reads it with int(), and keeps its default where that does not."""
+    name = "SGLANG_DEEPEP_V2_NUM_MAX_DISPATCH_TOKENS_PER_RANK"
+    flags = {"tp_size": 8, "moe_a2a_backend": "deepep_v2"}
+
+    def end(environment: dict[str, str]) -> str:
+        try:
+            return repr(given(flags, gpu="b200", engine="0.5.23", environment=environment).plan().deployment)
+        except KvplanError as error:
+            return str(error)
+
+    assert end({name: text}) == end({})

@@ -69,8 +69,10 @@ class Launch:
 
     def number(self, name: str, default: int) -> int:
         """A number of the environment; the engine's default where the text is none."""
-        text = self.site.environment.get(name, "")
-        return int(text) if text.strip().lstrip("-").isdecimal() else default
+        try:
+            return int(self.site.environment.get(name, ""))
+        except ValueError:
+            return default
 
 
 for _flag in START_FLAG.values():  # what is not given is as the engine has it
