@@ -19,6 +19,10 @@ class LogReader(Protocol):
     def boots(self) -> Sequence[Any]:
         """The server starts so far, in order."""
 
+    @property
+    def sure(self) -> bool:
+        """Whether the engine itself said how it was started: such a log is not another engine's."""
+
     def read(self, number: int, line: bytes | str) -> None:
         """Take the next line. One of somebody else changes nothing."""
 
@@ -75,6 +79,9 @@ def read_boots(path: str, engines: Sequence["Engine"], progress: Callable[[int],
         raise InputError(
             f"no boot of {titles} was found: no line of its arguments, memory or pools; give the log from its start"
         )
+    if any(reader.sure for _, reader in together):  # in which somebody asked about the other engine's lines
+        sure = [engine for engine, reader in together if reader.sure]
+        found = [each for each in found if each.engine in sure] or found
     if len(found) > 1:
         names = " or ".join(each.engine.name for each in found)
         raise InputError(f"the log holds boots of several engines: say which with --engine {names}")

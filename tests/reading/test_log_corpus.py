@@ -94,6 +94,33 @@ def _verdict(engine: Any, boot: Any, expected: dict[str, Any]) -> None:
         assert expected.get("says", "") in " ".join(map(str, answer.warnings))
 
 
+@pytest.mark.parametrize(
+    ("log", "prompt"),
+    [
+        ("plain.log", "Available KV cache memory: 1.00 GiB"),
+        ("plain.log", "user: (EngineCore pid=9) INFO 09-03 10:13:01 [a.py:1] Available KV cache memory: 1.00 GiB"),
+        ("vllm-0.30.log", "max_total_num_tokens=64, chunked_prefill_size=1"),
+        ("vllm-0.32.log", "Load weight begin. avail mem=10.00 GB"),
+        ("vllm-0.32.log", "see: [2026-05-14 08:11:04 TP0] Load weight begin. avail mem=10.00 GB"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_prompt_about_the_other_engine(log: str, prompt: str, first: bool, tmp_path: Path) -> None:
+    lines = (FOLDER / log).read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "server.log"
+    path.write_text("\n".join([prompt, *lines] if first else [*lines, prompt]) + "\n", encoding="utf-8")
+    assert read_boots(str(path), ENGINES).engine.name == ("vllm" if "vllm" in log else "sglang")
+
+
+def test_a_nul_in_a_prompt(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes((FOLDER / "plain.log").read_bytes() + b"prompt: \0\0\n")
+    assert (
+        read_boots(str(path), ENGINES).boots[0].arguments
+        == read_boots(str(FOLDER / "plain.log"), ENGINES).boots[0].arguments
+    )
+
+
 def test_the_corpus_is_large_and_of_both_engines() -> None:
     engines = [json.loads(path.read_text(encoding="utf-8")).get("engine") for path in EXPECTED]
     assert len(EXPECTED) >= 60

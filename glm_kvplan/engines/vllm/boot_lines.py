@@ -57,18 +57,21 @@ def _line(pattern: str, *named: tuple[str, float]) -> LogLine:
     return LogLine(re.compile(pattern), tuple(name for name, _ in named), tuple(step for _, step in named))
 
 
-# In the order of a start. Values in GiB unless their name says otherwise.
+# In the order of a start, each from where its message begins. Values in GiB unless their name says otherwise.
 LINES = (
     _line(rf"Model loading took {_NUMBER} GiB memory", ("weights", 0.01)),
     _line(rf"Setting attention block size to {_COUNT} tokens", ("block size", 1)),
     _line(rf"Padding mamba page size by {_NUMBER}%", ("state padding %", 0.01)),
     _line(rf"Estimated CUDA graph memory: {_NUMBER} GiB total", ("graphs estimated", 0.01)),
-    _line(r"Available KV cache memory: (-?\d+(?:\.\d+)?) GiB", ("available", 0.01)),
-    _line(rf"reserved {_NUMBER} GiB memory for KV Cache as specified", ("reserved", 0.01)),
+    _line(r"Available KV cache memory: (-?\d{1,15}(?:\.\d{1,6})?) GiB", ("available", 0.01)),
+    _line(
+        rf"Initial free memory .{{1,40}}?, reserved {_NUMBER} GiB memory for KV Cache as specified", ("reserved", 0.01)
+    ),
     _line(rf"Overriding num_gpu_blocks={_COUNT} with num_gpu_blocks_override={_COUNT}", ("blocks", 1), ("override", 1)),
     _line(rf"Auto-fit max_model_len: reduced from {_COUNT} to {_COUNT}", ("context before", 1), ("fitted context", 1)),
     _line(
-        rf"KV cache size: {_COUNT} tokens, Maximum concurrency for {_COUNT} tokens per request: {_NUMBER}x",
+        rf"(?:[\w +]{{1,40}} )?KV cache size: {_COUNT} tokens, Maximum concurrency for {_COUNT} tokens per request: "
+        rf"{_NUMBER}x",
         ("cache tokens", 1), ("context", 1), ("concurrency", 0.01),
     ),
     _line(rf"Graph capturing finished in .{{1,20}}? took {_NUMBER} GiB", ("graphs", 0.01)),
@@ -77,11 +80,15 @@ LINES = (
         ("free before", 0.01), ("card", 0.01),
     ),
     _line(
-        rf"Actual usage is {_NUMBER} GiB for .{{1,60}}? {_NUMBER} GiB for peak activation, and {_NUMBER} GiB for CUDA",
+        rf"Free memory on device .{{1,200}}?Actual usage is {_NUMBER} GiB for .{{1,60}}? {_NUMBER} GiB for peak "
+        rf"activation, and {_NUMBER} GiB for CUDA",
         ("weights and context", 0.01), ("activations", 0.01), ("graphs", 0.01),
     ),
+)  # fmt: skip
+# Numbers in the error that ends a start, anywhere in it.
+ERROR_NUMBERS = (
     _line(
-        rf"\({_COUNT}\), \({_NUMBER} GiB KV cache is needed, .{{1,60}}?memory \((-?\d+(?:\.\d+)?) GiB\)",
+        rf"\({_COUNT}\), \({_NUMBER} GiB KV cache is needed, .{{1,60}}?memory \((-?\d{{1,15}}(?:\.\d{{1,6}})?) GiB\)",
         ("context", 1), ("needed", 0.01), ("left for blocks", 0.01),
     ),
     _line(rf"the estimated maximum model length is {_COUNT}", ("longest that fits", 1)),
@@ -100,18 +107,21 @@ REFUSALS = (
     "DCP not support sliding window",
 )
 LEAST = ("available", "free before", "card")  # of several GPUs the least counts
-_REFUSAL = re.compile("|".join(map(re.escape, REFUSALS)))
-RELEASE = (
-    re.compile(r"vLLM (?:API )?server version v?(\d+\.\d+\.\d+\S*)"),
-    re.compile(r"Initializing a V1 LLM engine \(v(\d+\.\d+\.\d+[^)]*)\)"),
-    re.compile(r"\bversion {1,4}(\d+\.\d+\.\d+\S*)"),
+# The logger's prefix: `(EngineCore_DP0 pid=9) INFO 09-03 10:11:30 [FILE:LINE]`.
+PREFIX = re.compile(
+    r"(?:\(\w{1,80} pid=\d{1,10}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
+    r"\[[\w./-]{1,120}:\d{1,6}\]"
 )
-ENGINE, ERROR, _QUOTE = re.compile("Initializing a V1 LLM engine"), re.compile("Error"), re.compile("[\"']")
-ARGUMENTS = re.compile(r"non-default args: (\{.*)")
+ARGUMENTS, ENGINE = "non-default args: ", "Initializing a V1 LLM engine"
+RELEASE = (
+    re.compile(r"vLLM (?:API )?server version v?(\d{1,5}\.\d{1,5}\.\d{1,5}[^\s,]{0,60})"),
+    re.compile(r"Initializing a V1 LLM engine \(v(\d{1,5}\.\d{1,5}\.\d{1,5}[^)]{0,60})\)"),
+    re.compile(r"[^\w\"']{0,60}version {1,4}(\d{1,5}\.\d{1,5}\.\d{1,5}\S{0,60})"),  # beside the logo
+)
 DRAFT = re.compile(r"speculative_config=SpeculativeConfig\(method='(\w{1,40})'.{0,400}?num_spec_tokens=(\d{1,3})\b")
 # A piece of every line that is read: what a file is searched for.
 ANCHORS = (
-    *("server version", "version 0.", "non-default args:", "Initializing a V1 LLM engine", "Model loading took"),
+    *("server version", "version 0.", ARGUMENTS, ENGINE, "Model loading took"),
     *("Setting attention block size", "Padding mamba page size", "Estimated CUDA graph memory", "KV cache memory:"),
     *("memory for KV Cache as specified", "Overriding num_gpu_blocks", "Auto-fit max_model_len", "KV cache size:"),
     *(
@@ -127,16 +137,6 @@ FACTS = re.compile(
     r"\b(max_seq_len|tensor_parallel_size|data_parallel_size|decode_context_parallel_size|enforce_eager|kv_cache_dtype|"
     r"enable_prefix_caching|quantization|dtype)=([^,\s]{1,60})"
 )
-
-
-def found_in(pattern: re.Pattern[str], line: str) -> re.Match[str] | None:
-    """The match, unless a quote stands before it: then it is a text that somebody sent, in a request's record."""
-    found = pattern.search(line)
-    if found is None:
-        return None
-    refusal = _REFUSAL.search(line)  # its own words hold quotes
-    begins = found.start() if refusal is None else min(found.start(), refusal.start())
-    return found if _QUOTE.search(line, 0, begins) is None else None
 
 
 def gib(printed: Printed) -> int:

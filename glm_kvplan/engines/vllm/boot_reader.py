@@ -1,33 +1,35 @@
 """A vLLM log read line by line: one `Boot` a server start."""
 
-import ast
 import re
 from dataclasses import dataclass, field
 
 from glm_kvplan.engines.flag import check_value
-from glm_kvplan.engines.log_records import LONGEST_LINE, plain, unwrap
+from glm_kvplan.engines.own_lines import OwnLines
+from glm_kvplan.engines.printed_fields import fields_of, literal
 from glm_kvplan.engines.vllm.boot_lines import (
     ANCHORS,
     ARGUMENTS,
     DRAFT,
     ENGINE,
-    ERROR,
+    ERROR_NUMBERS,
     FACTS,
     LEAST,
     LINES,
+    PREFIX,
     REFUSALS,
     RELEASE,
     Boot,
+    LogLine,
     Printed,
-    found_in,
 )
 from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.errors import InputError
 
 LARGEST_BOOT_COUNT = 256
-_ANCHOR = re.compile("|".join(map(re.escape, ANCHORS)))
-_ANCHOR_BYTES = re.compile(_ANCHOR.pattern.encode())
-_MOST_FIELDS_CUT = 16  # of a line that was cut: as many of its last commas may stand inside what was cut
+_LONGEST_MESSAGE = 1000
+_LONGEST_ENGINE = 1 << 15  # the engine says all of its settings
+_MOST_WARNINGS = 20
+_MODEL = ("model_tag", "model")
 _SIZED = ("available", "cache tokens")  # after these an engine does not begin anew in the same start
 
 
@@ -49,6 +51,31 @@ class _Start:
         """It says something of memory."""
         return bool(self.printed) or self.refusal is not None
 
+    def read_engine(self, message: str) -> None:
+        self.facts |= {name: value.strip("'\"") for name, value in FACTS.findall(message)}
+        draft = DRAFT.search(message)
+        if draft is not None:
+            self.facts |= {"method": draft[1], "num_speculative_tokens": draft[2]}
+
+    def read_numbers(self, message: str, number: int) -> None:
+        for known in LINES:
+            found = known.pattern.match(message[:_LONGEST_MESSAGE])
+            if found is not None:
+                self.keep(known, found, number)
+
+    def refuse(self, raised: str, number: int) -> None:
+        for known in ERROR_NUMBERS:
+            found = known.pattern.search(raised[:_LONGEST_MESSAGE])
+            if found is not None:
+                self.keep(known, found, number)
+        self.refusal = self.refusal or raised[:600]
+
+    def keep(self, known: LogLine, found: re.Match[str], number: int) -> None:
+        for name, value, step in zip(known.names, found.groups(), known.steps, strict=True):
+            new, old = Printed(name, float(value.replace(",", "")), step, number), self.printed.get(name)
+            if old is None or (name in LEAST and new.value < old.value):
+                self.printed[name] = new
+
     @property
     def boot(self) -> Boot:
         flags = {} if self.flags is None else self.flags
@@ -62,49 +89,35 @@ class LogReader:
 
     def __init__(self) -> None:
         self._starts: list[_Start] = []
-        self._pending: dict[str, str] = {}  # lines that a container cut, by stream
+        self._lines = OwnLines(PREFIX, ANCHORS, lambda message: message.startswith((ARGUMENTS, ENGINE)))
 
     @property
     def boots(self) -> list[Boot]:
         """The starts that say something of memory."""
         return [start.boot for start in self._starts if start.told]
 
+    @property
+    def sure(self) -> bool:
+        return self._lines.sure
+
     def read(self, number: int, line: bytes | str) -> None:
         """Take the next line."""
-        if not self._pending:
-            found = _ANCHOR.search(line) if isinstance(line, str) else _ANCHOR_BYTES.search(line)
-            if found is None:
-                return
-        if isinstance(line, bytes):
-            line = line[:LONGEST_LINE].decode("utf-8", "replace")
-        stream, text, ends = unwrap(line[:LONGEST_LINE])
-        if stream in self._pending:
-            text = (self._pending.pop(stream) + text)[:LONGEST_LINE]
-        if not ends and len(text) < LONGEST_LINE:
-            self._pending[stream] = text
+        own = self._lines.read(line)
+        if own is None:
             return
-        self._message(number, plain(text))
-
-    def _message(self, number: int, line: str) -> None:
-        release = next((found[1] for pattern in RELEASE if (found := found_in(pattern, line))), None)
-        arguments, engine = found_in(ARGUMENTS, line), found_in(ENGINE, line)
-        start = self._start(number, server=release is not None or arguments is not None, engine=engine is not None)
+        message, raised = own.message, own.raised
+        release = next((found[1] for pattern in RELEASE if (found := pattern.match(message))), None)
+        arguments, engine = message.startswith(ARGUMENTS), message.startswith(ENGINE)
+        start = self._start(number, server=release is not None or arguments, engine=engine)
         start.release = start.release or release
-        if arguments is not None:
-            start.flags, start.model = _flags_of(arguments[1], start.warnings)
-        if engine is not None:
-            start.facts |= {name: value.strip("'\"") for name, value in FACTS.findall(line)}
-            draft = DRAFT.search(line)
-            if draft is not None:
-                start.facts |= {"method": draft[1], "num_speculative_tokens": draft[2]}
-        for known in LINES:
-            found = found_in(known.pattern, line)
-            if found is None:
-                continue
-            for name, value, step in zip(known.names, found.groups(), known.steps, strict=True):
-                _keep(start.printed, Printed(name, float(value.replace(",", "")), step, number))
-        if start.refusal is None and found_in(ERROR, line) is not None and any(words in line for words in REFUSALS):
-            start.refusal = line[line.index("Error") + len("Error") :].strip(": ")[:600]
+        if arguments:
+            start.flags, start.model = _flags_of(message[len(ARGUMENTS) :], start.warnings)
+        elif engine:
+            start.read_engine(message[:_LONGEST_ENGINE])
+        elif raised is None:
+            start.read_numbers(message, number)
+        elif any(words in raised[:_LONGEST_MESSAGE] for words in REFUSALS) and (own.prefix or not self.sure):
+            start.refuse(raised, number)  # the engine logs what it raises: a bare one is what somebody asks about
 
     def _start(self, number: int, *, server: bool, engine: bool) -> _Start:
         """The start a line belongs to: a server that says who it is begins one, once the last one said its memory."""
@@ -118,57 +131,40 @@ class LogReader:
         return last
 
 
-def _keep(printed: dict[str, Printed], new: Printed) -> None:
-    old = printed.get(new.name)
-    if old is None or (new.name in LEAST and new.value < old.value):
-        printed[new.name] = new
-
-
-def _literal(text: str) -> dict[str, object] | None:
-    """A Python dictionary; None for a text that is none."""
-    try:
-        given = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return {name: value for name, value in given.items() if isinstance(name, str)} if isinstance(given, dict) else None
-
-
-def _before_the_cut(text: str) -> dict[str, object] | None:
-    """The fields that stand whole in a dictionary whose end is missing."""
-    if text.rstrip().endswith("}"):
-        return None  # not cut: it holds what is no literal
-    for _ in range(_MOST_FIELDS_CUT):
-        text = text.rpartition(",")[0]
-        given = _literal(text + "}") if text else None
-        if given is not None:
-            return given
-    return None
-
-
 def _flags_of(text: str, warnings: list[str]) -> tuple[dict[str, object], str | None]:
     """The memory flags of the printed arguments, a Python dictionary; and the model."""
-    given = _literal(text.strip())
-    if given is None:
-        given = _before_the_cut(text)
-        if given is None:
-            warnings.append("the line of non-default args cannot be read: give the launch command too")
-            return {}, None
-        warnings.append(
+    fields = fields_of(text, 1)
+    if not text.startswith("{") or not (fields.found or fields.complete):
+        _warn(warnings, "the line of non-default args cannot be read: give the launch command too")
+        return {}, None
+    if not fields.complete:
+        _warn(
+            warnings,
             "the line of non-default args is cut: flags behind the cut are taken as defaults; the launch command after "
-            "-- or with --launch FILE says them"
+            "-- or with --launch FILE says them",
         )
     flags: dict[str, object] = {}
-    for name, value in given.items():
-        row = FLAG.get(name)
-        if row is None or row.role != "flag" or value is None:
-            continue
-        if row.kind == "str" and not isinstance(value, str):
+    models: dict[str, str] = {}
+    for each in fields.found:
+        row = FLAG.get(each.name)
+        if each.name not in _MODEL and (row is None or row.role != "flag"):
             continue
         try:
+            value = literal(text[each.start : each.end])
+            if each.name in _MODEL and isinstance(value, str):
+                models[each.name] = value
+            if row is None or row.role != "flag" or value is None or (row.kind == "str" and not isinstance(value, str)):
+                continue
             check_value(row, value)
         except InputError as error:
-            warnings.append(f"an argument of the log is left out: {error}")
-            continue
-        flags[name] = value
-    model = given.get("model_tag") or given.get("model")
-    return flags, model if isinstance(model, str) else None
+            _warn(warnings, f"an argument of the log is left out: {error}")
+        except ValueError:
+            _warn(warnings, f"an argument of the log is left out: {each.name} is no plain value")
+        else:
+            flags[each.name] = value
+    return flags, next((models[name] for name in _MODEL if models.get(name)), None)
+
+
+def _warn(warnings: list[str], text: str) -> None:
+    if len(warnings) < _MOST_WARNINGS:
+        warnings.append(text)

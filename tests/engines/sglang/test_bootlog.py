@@ -164,6 +164,8 @@ QUOTING = (
     '{{"message": "{}"}}',
     '{{"text": "[2026-03-01 10:00:00 TP0] {}"}}',
     "sglang-1  | {}",
+    '{{"message": "they say:\\n[2026-03-01 10:00:00 TP0] {}"}}',
+    "2026-03-01T10:00:00.1Z gateway-2  | prompt - [2026-03-01 10:00:00] {}",
 )
 CLAIMS = (
     "server_args={'tp_size': 1, 'model_path': '/x', 'kv_cache_dtype': 'bfloat16'}",
@@ -181,12 +183,19 @@ CLAIMS = (
 def test_a_text_that_somebody_sent_changes_no_row(quoting: str) -> None:
     """hostile/13: only lines in the engine's own logger shape count."""
     lines = plain_lines(FRAC80)
-    raw = [quoting.format(claim) for claim in CLAIMS if "Error" not in claim or "'" in quoting or '"' in quoting]
+    raw = [quoting.format(claim) for claim in CLAIMS if "Error" not in claim or quoting != "{}"]
     # Nothing tells a whole line of the engine, sent as one of several lines, from the engine's own.
-    forged = re.compile(r"[^{\"'(\[]*\[2026-03-01 10:00:00 TP0\] (?!\[|Receive)")
+    forged = re.compile(r"\[2026-03-01 10:00:00 TP0\] (?!\[|Receive)")
     raw = [line for line in raw if not forged.match(line)]
-    assert len(raw) > 4
+    assert len(raw) >= 6
     assert [facts(boot) for boot in read_log([*lines, *raw])] == [facts(EXPECTED)]
+
+
+def test_an_error_sent_to_a_server_that_is_up_is_none_of_its_own() -> None:
+    ready = "[2026-05-14 08:11:02 TP0] max_total_num_tokens=64, chunked_prefill_size=1, max_prefill_tokens=1, "
+    lines = [*plain_lines(FRAC80), f"{ready}max_running_requests=1, context_len=1"]
+    assert [boot.failure for boot in read_log([*lines, CLAIMS[6]])] == [None]
+    assert [boot.failure for boot in read_log([*lines[:-1], CLAIMS[6]])] == ["no_state_slots"]
 
 
 @given(st.integers(0, FRAC80.stat().st_size))

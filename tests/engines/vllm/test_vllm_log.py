@@ -1,5 +1,8 @@
 """Boot logs of vLLM: its line formats filled with what public boots printed, read and held against plans."""
 
+import tracemalloc
+from time import process_time
+
 import pytest
 from vllm_boots import boots_of, read_boot
 
@@ -205,17 +208,58 @@ def test_long_lines_are_cut_and_read_in_time() -> None:
         assert read_boot(tp4() + line + "\n").printed["available"].value == 45.07
 
 
+PREFIX = "(EngineCore pid=9) INFO 09-03 10:13:01 [kv_cache_utils.py:1148] "
+CLAIMS = (
+    "Available KV cache memory: 1.00 GiB",
+    "Free memory on device (1.00/2.00 GiB) on startup",
+    "GPU KV cache size: 64 tokens, Maximum concurrency for 64 tokens per request: 1.00x",
+    "non-default args: {'model': 'x', 'tensor_parallel_size': 1}",
+    "Initializing a V1 LLM engine (v0.1.0) with config: max_seq_len=1, tensor_parallel_size=1",
+    "ValueError: To serve at least one request",
+    "vLLM server version 0.1.0",
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
 @pytest.mark.parametrize(
-    "claim",
+    "quoting",
     [
-        "Available KV cache memory: 1.00 GiB",
-        "Free memory on device (1.00/2.00 GiB) on startup",
-        "non-default args: {'model': 'x', 'tensor_parallel_size': 1}",
-        "Initializing a V1 LLM engine (v0.1.0) with config: max_seq_len=1, tensor_parallel_size=1",
-        "ValueError: To serve at least one request",
+        "INFO 11-29 12:00:00 [logger.py:39] Received request cmpl-1: prompt: {!r}, params: x",
+        "(APIServer pid=1) INFO 11-29 12:00:00 [logger.py:39] Received: {}",
+        'INFO:     127.0.0.1:5 - "GET /{} HTTP/1.1" 200 OK',
+        "{}",  # a prompt of several lines that something printed raw
+        "user: {}",
+        f"user: {PREFIX}{{}}",
+        f"gateway-1  | 2026-11-29 prompt {PREFIX}{{}}",
+        f'{{{{"message": "they say:\\n{PREFIX}{{}}"}}}}',
+        '{{"message": "{}"}}',
     ],
 )
-def test_a_prompt_changes_nothing(claim: str) -> None:
-    """A request's record quotes what somebody sent."""
-    line = f"INFO 11-29 12:00:00 [logger.py:39] Received request cmpl-1: prompt: {claim!r}, params: x\n"
+def test_a_prompt_changes_nothing(quoting: str, claim: str) -> None:
+    """A request's record quotes what somebody sent; so may anything else that writes to the same stream."""
+    line = quoting.format(claim)
     assert read_boot(tp4() + line) == read_boot(tp4())
+    assert not boots_of(f"{line}\n") or quoting in ("{}", '{{"message": "{}"}}') or PREFIX in quoting
+
+
+def test_hostile_lines_in_linear_time() -> None:
+    """Each took minutes or gigabytes, once: a release without its bracket, arguments of a megabyte."""
+    lines = (
+        "Initializing a V1 LLM engine (v1.2.3" * 30_000,
+        "non-default args: {'max_model_len': [" + "1," * 500_000,
+        "non-default args: {'max_model_len': " + "1+" * 500_000 + "1j}",
+        "non-default args: {" + "'model': 1," * 90_000,
+    )
+    tracemalloc.start()
+    try:
+        started = process_time()
+        for line in lines:
+            read_boot(tp4() + PREFIX + line + "\n")
+        assert process_time() - started < 20
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_warnings_of_a_log_are_bounded() -> None:
+    assert len(read_boot((PREFIX + "non-default args: {x\n") * 1000 + tp4()).warnings) <= 20

@@ -15,7 +15,7 @@ from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.vllm.boot_fits import BootFit, fit_boot, plan_document
-from glm_kvplan.engines.vllm.boot_lines import ANCHORS, LINES
+from glm_kvplan.engines.vllm.boot_lines import ANCHORS, ERROR_NUMBERS, LINES
 from glm_kvplan.engines.vllm.boot_reader import LogReader
 from glm_kvplan.engines.vllm.starting import begin
 from glm_kvplan.errors import InputError, RefusedError
@@ -170,7 +170,7 @@ def test_a_busy_server_keeps_no_line() -> None:
 
 
 def test_every_line_holds_an_anchor() -> None:
-    for line in LINES:
+    for line in (*LINES, *ERROR_NUMBERS):
         words = line.pattern.pattern
         assert any(anchor.replace("(", r"\(") in words or anchor in words for anchor in ANCHORS), words
 

@@ -4,12 +4,12 @@ Nothing is evaluated but plain literals, and a field that is not in the table is
 keys, passwords and tokens never reach a variable that outlives the scan.
 """
 
-import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from glm_kvplan.engines.flag import Flag
+from glm_kvplan.engines.printed_fields import fields_of, literal
 from glm_kvplan.engines.sglang.flags import TABLE
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.secret_words import public
@@ -17,10 +17,6 @@ from glm_kvplan.reading.secret_words import public
 # The fields that are kept: the table of flags says which of them bear on memory.
 _ROWS = {row.name: row for row in TABLE if row.printed and row.role in ("flag", "named")}
 KEPT = frozenset(_ROWS)
-
-LONGEST_VALUE = 4096
-_NAME = re.compile(r"\s*(?:'(\w{1,80})'|\"(\w{1,80})\")\s*:\s*|\s*(\w{1,80})=")
-_OPEN, _CLOSE = "([{", ")]}"
 
 
 class ServerArguments(NamedTuple):
@@ -41,22 +37,11 @@ def parse(text: str) -> ServerArguments | None:
     if opening is None:
         return None
     values: dict[str, object] = {}
-    names: set[str] = set()
-    at = opening.end()
-    while True:
-        match = _NAME.match(text, at)
-        if match is None:
-            return ServerArguments(values, frozenset(names), text[at:].lstrip()[:1] in tuple(_CLOSE))
-        end = _value_end(text, match.end())
-        if end is None:
-            return ServerArguments(values, frozenset(names), False)
-        name = match.group(1) or match.group(2) or match.group(3)
-        names.add(name)
-        if name in KEPT:
-            _keep(values, name, text[match.end() : end])
-        at = end + 1
-        if text[end] != ",":
-            return ServerArguments(values, frozenset(names), True)
+    fields = fields_of(text, opening.end())
+    for field in fields.found:
+        if field.name in KEPT:
+            _keep(values, field.name, text[field.start : field.end])
+    return ServerArguments(values, frozenset(field.name for field in fields.found), fields.complete)
 
 
 def from_mapping(data: Mapping[str, object]) -> ServerArguments:
@@ -68,16 +53,10 @@ def from_mapping(data: Mapping[str, object]) -> ServerArguments:
     return ServerArguments(values, frozenset(data), True)
 
 
-_WORDS = {"None": None, "True": True, "False": False}  # most values, and at once
-
-
 def _keep(values: dict[str, object], name: str, text: str) -> None:
-    if len(text) > LONGEST_VALUE:
-        return
     try:
-        text = text.strip()
-        value = _WORDS[text] if text in _WORDS else ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = literal(text)
+    except ValueError:
         return
     if _plain(_ROWS[name], value):
         values[name] = public(value)
@@ -87,42 +66,6 @@ def _plain(row: Flag, value: object) -> bool:
     """A value that the flag can have: a list or a mapping only where it takes one."""
     wide = {"ints": list, "json": dict}.get(row.kind)
     return isinstance(value, str | int | float | bool) or (wide is not None and isinstance(value, wide))
-
-
-def _value_end(text: str, start: int) -> int | None:
-    """Where the value that starts at `start` ends: its comma, or the closing bracket of the whole. None: it was cut."""
-    depth, quote, at = 0, "", start
-    for at in _marks(text, start):
-        mark = text[at]
-        if quote:
-            if mark == quote and not _escaped(text, at):
-                quote = ""
-        elif mark in "'\"":
-            quote = mark
-        elif mark in _OPEN:
-            depth += 1
-        elif mark in _CLOSE:
-            if depth == 0:
-                return at
-            depth -= 1
-        elif depth == 0:
-            return at
-    return None
-
-
-_MARK = re.compile(r"['\"()\[\]{},]")
-
-
-def _marks(text: str, start: int) -> Iterator[int]:
-    return (match.start() for match in _MARK.finditer(text, start))
-
-
-def _escaped(text: str, at: int) -> bool:
-    """An odd number of backslashes stands before the quote."""
-    before = at
-    while before and text[before - 1] == "\\":
-        before -= 1
-    return (at - before) % 2 == 1
 
 
 def require_model(arguments: Mapping[str, object]) -> None:
