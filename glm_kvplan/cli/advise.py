@@ -12,6 +12,7 @@ from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, All, Json, plan_of
 from glm_kvplan.cli.workload_options import Concurrency, Confidence, Lengths, PrefixStates, read_demand
 from glm_kvplan.engines.by_name import answering
+from glm_kvplan.engines.fleets import MOST_GPUS
 from glm_kvplan.engines.protocol import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import cards_in
@@ -19,7 +20,6 @@ from glm_kvplan.reading.secret_words import quoted
 from glm_kvplan.units import parse_count
 
 _SEARCH = "Search for a layout"
-MOST_GPUS = 1024
 MOST_SAVED = 5000  # context lengths of a deployment file
 
 

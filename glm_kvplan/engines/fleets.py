@@ -20,6 +20,9 @@ from glm_kvplan.units import GIB
 from glm_kvplan.workload import Demand, HostGiven
 
 MOST_TRIES = 64
+MOST_GPUS = 1024
+_DOUBLED = 64  # GPUs up to which a number that serves is looked for where those asked for do not
+_WAYS_FURTHER = 8  # combinations of what is tried, there
 _Flags = Mapping[str, Any]
 
 
@@ -56,7 +59,7 @@ class Advised(NamedTuple):
     """A server as its engine advises it for a share of the load; the fields are those of `FleetShown`, of one server.
 
     `plan` has every flag, `flags` those beside the layout's and what was tried. `served` is at most the share, and
-    `at_least` what it is at the low end of the memory's estimate.
+    `at_least` what it is at the low end of the memory's estimate. `failure`: why it does not start.
     """
 
     plan: Any
@@ -72,6 +75,7 @@ class Advised(NamedTuple):
     warnings: tuple[Text, ...]
     at_least: Callable[[], int]
     host: OnHost | None = None
+    failure: str = ""
 
 
 class Layouts(NamedTuple):
@@ -122,12 +126,25 @@ class FleetShown(NamedTuple):
     plan_file: Mapping[str, object]
 
 
+class Unserved(NamedTuple):
+    """A number of GPUs of which no server holds a request: the largest one that was tried takes `server_gpus`.
+
+    `reason`: what keeps it from starting, or what ends its requests. None where no server takes so many: `server_gpus`
+    are then those of one that does not divide them, None where no layout is known that does.
+    """
+
+    gpus: int
+    server_gpus: int | None
+    reason: str | None
+
+
 class FleetAnswer(NamedTuple):
     """`best` is the cheapest that serves the demand, `runner_up` the next; None where there is none.
 
     `layouts` has the best of each number of GPUs that was tried, whether it serves all or not. `head` is of the
-    deployment as it was given, whose own layout counts for nothing here. `more_gpus` are how many more of the same
-    servers would take where none of the numbers serves; None where one does, or no server holds a request.
+    deployment as it was given, whose own layout counts for nothing here. Where none of the numbers serves,
+    `serving_gpus` is one that does: the fewest of twice as many again and again up to 64, and of more of the same
+    servers; None where there is none of them. `unserved` are the numbers of which no server holds a request.
     """
 
     head: Head
@@ -136,7 +153,8 @@ class FleetAnswer(NamedTuple):
     holds: bool
     best: FleetShown | None
     runner_up: FleetShown | None
-    more_gpus: int | None
+    serving_gpus: int | None
+    unserved: tuple[Unserved, ...]
     layouts: tuple[FleetShown, ...]
     warnings: tuple[Text, ...]
 
@@ -180,9 +198,13 @@ def seek(
     ways = _ways(tries)
     shown: list[FleetShown] = []
     layouts: list[FleetShown] = []
+    unserved: list[Unserved] = []
     warnings: dict[Text, None] = {}
     for number in sorted(set(gpus)):
-        found = sorted(_fleets(plan, demand, number, ways, hosts, engine), key=lambda one: one.order)
+        refused: list[Unserved] = []
+        found = sorted(_fleets(plan, demand, number, ways, hosts, engine, refused), key=lambda one: one.order)
+        if not any(one.most for one in found):
+            unserved.append(_unserved(number, found, refused))
         made = [_shown(one, demand, number, hosts, engine, given.checkpoint) for one in found if one.advised.holds][:2]
         if found:
             layouts.append(made[0] if made else _shown(found[0], demand, number, hosts, engine, given.checkpoint))
@@ -196,16 +218,42 @@ def seek(
         holds=best is not None,
         best=best,
         runner_up=shown[1] if len(shown) > 1 else None,
-        more_gpus=None if shown else _more(layouts, demand.concurrency),
+        serving_gpus=None if shown else _serving(plan, demand, gpus, ways, hosts, engine, layouts),
+        unserved=tuple(unserved),
         layouts=tuple(layouts),
         warnings=tuple(warnings),
     )
 
 
-def _more(layouts: Sequence[FleetShown], concurrency: int) -> int | None:
-    """The fewest GPUs on which copies of one of these servers share so many requests."""
+def _unserved(gpus: int, found: Sequence[_Fleet], refused: Sequence[Unserved]) -> Unserved:
+    """What is to be said of a number of GPUs whose servers hold no request, or do not start: of the largest of them."""
+    dead = [
+        Unserved(gpus, made.plan.gpus, made.failure or f"no request fits, bound by {made.limit}")
+        for made in (one.advised for one in found)
+    ]
+    able = [*dead, *(one for one in refused if one.reason is not None)] or refused
+    return max(able, key=lambda one: one.server_gpus or 0, default=Unserved(gpus, None, None))
+
+
+def _serving(
+    plan: Plan,
+    demand: Demand,
+    tried: Sequence[int],
+    ways: Sequence[_Flags],
+    per_host: int,
+    engine: Layouts,
+    layouts: Sequence[FleetShown],
+) -> int | None:
+    """A number of GPUs that serves: servers of the user's own layout doubled, or so many copies of those tried."""
+    doubled = {plan.gpus << power for power in range(_DOUBLED.bit_length()) if plan.gpus << power <= _DOUBLED}
     able = [(one.gpus // one.servers, one.most // one.servers) for one in layouts]
-    return min((gpus * -(-concurrency // most) for gpus, most in able if most), default=None)
+    copies = {gpus * -(-demand.concurrency // most) for gpus, most in able if most}
+    for number in sorted((doubled | copies) - set(tried)):
+        if number <= MOST_GPUS and any(
+            fleet.advised.holds for fleet in _fleets(plan, demand, number, ways[:_WAYS_FURTHER], per_host, engine, [])
+        ):
+            return number
+    return None
 
 
 def _ways(tries: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
@@ -221,22 +269,31 @@ def _ways(tries: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
 
 
 def _fleets(
-    plan: Plan, demand: Demand, gpus: int, ways: Sequence[_Flags], per_host: int, engine: Layouts
+    plan: Plan,
+    demand: Demand,
+    gpus: int,
+    ways: Sequence[_Flags],
+    per_host: int,
+    engine: Layouts,
+    refused: list[Unserved],
 ) -> Iterator[_Fleet]:
+    """Every layout with every way that can be advised; the others are kept in `refused`."""
     for layout in engine.layouts(plan, gpus, per_host):
         for tried in ways:
-            flags = {**layout, **tried}
+            flags, size = {**layout, **tried}, None
             try:
                 server: Plan = plan.with_flags(**flags)
-                if gpus % server.gpus:
+                size = server.gpus
+                if gpus % size:
+                    refused.append(Unserved(gpus, size, None))
                     continue
                 servers = gpus // server.gpus
                 share = demand._replace(concurrency=-(-demand.concurrency // servers))
                 yield _Fleet(
                     servers, flags, len(tried), engine.advise(server, share, _beside(servers, server.gpus, per_host))
                 )
-            except KvplanError:
-                continue
+            except KvplanError as error:
+                refused.append(Unserved(gpus, size, str(error)))
 
 
 def _beside(servers: int, gpus: int, per_host: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
+from glm_kvplan.engines.fleets import FleetAnswer, FleetShown, Unserved
 from glm_kvplan.engines.mix_words import wanted_line
 from glm_kvplan.show.format import count, whole
 from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table, Verdict
@@ -12,7 +12,7 @@ from glm_kvplan.show.said import Said, Text, say
 def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Line]]) -> Page:
     """`beside` says what the engine knows of a server's memory, and of what the load needs of it."""
     head = answer.head
-    wanted = (wanted_line(answer.demand), *_promised(answer), *_low(answer), *_enough(answer))
+    wanted = (wanted_line(answer.demand), *_promised(answer), *_low(answer), *map(_reason, answer.unserved))
     sections = []
     if answer.best is not None:
         best = answer.best
@@ -20,7 +20,7 @@ def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Lin
         command: tuple[Line | Code, ...] = (_command(best), *_left_out(best), *beside(best), *_requests(answer))
         sections.append(Section("command", command, say("The command to paste"), quiet=True))
     else:
-        verdict = Verdict(_none(answer), "bad", wanted)
+        verdict = Verdict(_none(answer), "bad", (*wanted, _enough(answer)))
     if answer.layouts:
         sections.append(Section("layouts", (_layouts(answer),), say("What was tried"), quiet=True, spare=1))
     return Page(head.title, (), tuple(sections), answer.warnings, head.notes, verdict=verdict)
@@ -36,9 +36,8 @@ def _verdict(best: FleetShown) -> Said:
 
 
 def _none(answer: FleetAnswer) -> Said:
-    if not answer.layouts:
-        return say("No: nothing to try: no layout divides these numbers of GPUs, or the engine refuses those that do")
-    tried = tuple(whole(layout.gpus) for layout in answer.layouts)
+    numbers = {*(one.gpus for one in answer.layouts), *(one.gpus for one in answer.unserved)}
+    tried = tuple(map(whole, sorted(numbers)))
     return say("No: none of these numbers of GPUs serves it: {tried}", tried=tried)
 
 
@@ -63,10 +62,22 @@ def _low(answer: FleetAnswer) -> Iterator[Said]:
         yield say("{least} of {served} at the low end of the memory's estimate", least=least, served=served)
 
 
-def _enough(answer: FleetAnswer) -> Iterator[Said]:
+def _enough(answer: FleetAnswer) -> Said:
     """Where none serves: the next step."""
-    if answer.more_gpus is not None:
-        yield say("more of the same servers may do: {option} tries them", option=f"--gpus {answer.more_gpus}")
+    if answer.serving_gpus is None:
+        return say("nor does twice as many, again and again up to 64, nor more of the same servers")
+    return say("{option} serves it", option=f"--gpus {answer.serving_gpus}")
+
+
+def _reason(one: Unserved) -> Said:
+    """Why so many GPUs hold no request."""
+    gpus = count(one.gpus, "GPU")
+    if one.server_gpus is None and one.reason is None:
+        return say("{gpus}: no layout of a server that divides them is known", gpus=gpus)
+    server = count(one.server_gpus or one.gpus, "GPU")
+    if one.reason is None:
+        return say("{gpus}: a server takes {server}, which do not divide them", gpus=gpus, server=server)
+    return say("{gpus}, a server of {server}: {reason}", gpus=gpus, server=server, reason=one.reason)
 
 
 def _left_out(best: FleetShown) -> Iterator[Line]:

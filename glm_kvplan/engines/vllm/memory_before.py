@@ -11,7 +11,7 @@ from typing import NamedTuple
 from glm_kvplan.engines.vllm.components.index_keys import key_bytes
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.memory.budget import UNMEASURED_WEIGHTS_ERROR, MemoryPart
+from glm_kvplan.memory.budget import DRAFT, TARGET, UNMEASURED_WEIGHTS_ERROR, MemoryPart
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.weights import WeightEstimate
 from glm_kvplan.units import GB, GIB
@@ -65,6 +65,11 @@ class Available(NamedTuple):
     low_bytes: int
     high_bytes: int
     parts: tuple[MemoryPart, ...]
+
+    @property
+    def weights_gib(self) -> float:
+        """Of the target and a draft, as far as they are known."""
+        return -sum(part.gib for part in self.parts if part.name in (TARGET, DRAFT))
 
     @property
     def certainty(self) -> str:
@@ -162,15 +167,15 @@ def _weight_parts(
     """Target and draft weights. The MTP layer uses the target's embedding and head, so they are not counted again."""
     parts = []
     if weights_gib is not None:
-        parts.append(MemoryPart("target weights", -weights_gib, 0.0, "given", "--weights-gib"))
+        parts.append(MemoryPart(TARGET, -weights_gib, 0.0, "given", "--weights-gib"))
     elif weights is None:
         raise InputError("the weights are unknown: give --weights-gib or --checkpoint, or --available-gib of a log")
     else:
-        parts.append(_weight_part("target weights", weights.target[0], weights))
+        parts.append(_weight_part(TARGET, weights.target[0], weights))
     if draft_gib is not None:
-        parts.append(MemoryPart("draft weights", -draft_gib, 0.0, "given", "--draft-weights-gib"))
+        parts.append(MemoryPart(DRAFT, -draft_gib, 0.0, "given", "--draft-weights-gib"))
     elif rank.deployment.draft_layers and weights is not None:
-        part = _weight_part("draft weights", weights.draft[0] - weights.returned[0], weights)
+        part = _weight_part(DRAFT, weights.draft[0] - weights.returned[0], weights)
         parts.append(part._replace(error_gib=0.1))
     elif rank.deployment.draft_layers:
         raise InputError("--draft-weights-gib is missing: the MTP layer loads before the blocks are sized")

@@ -1,13 +1,15 @@
 """The price of each knob: the deployment resolved and started anew with it turned, and what that changes."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from glm_kvplan.contexts import Contexts
+from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.moves import Move, moves
 from glm_kvplan.engines.vllm.request_cost import fixed_cost
 from glm_kvplan.engines.vllm.served_requests import served
 from glm_kvplan.engines.vllm.starting import Begun, begin
-from glm_kvplan.engines.vllm.turns import typed
+from glm_kvplan.engines.vllm.turns import typed, wider
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 
@@ -60,7 +62,9 @@ def priced_moves(begun: Begun, given: MemoryGiven, contexts: Contexts) -> tuple[
 
 
 def remedies(begun: Begun, given: MemoryGiven) -> tuple[Remedy, ...]:
-    """The single changes under which the start succeeds; where there is none, a limit lowered beside a change."""
+    """The single changes under which the start succeeds; where there is none, a limit lowered beside a change, and
+    where that does not help, the fewest GPUs with which it does.
+    """
     single = []
     double: dict[frozenset[str], Remedy] = {}
     for move in _applicable(begun):
@@ -77,7 +81,13 @@ def remedies(begun: Begun, given: MemoryGiven) -> tuple[Remedy, ...]:
                 last = _turned(begun, given, second._replace(flags=flags))
                 if isinstance(last, Begun) and last.start.failure is None:
                     double[both] = Remedy(move.name, move.after, (second.name, second.after), typed(flags))
-    return tuple(single or double.values())
+    return tuple(single or double.values() or _with_more_gpus(begun, given))
+
+
+def _with_more_gpus(begun: Begun, given: MemoryGiven) -> Iterator[Remedy]:
+    for turn in wider(begun, given, lambda then: then.failure is None):
+        ((name, width),) = turn.flags.items()
+        yield Remedy(FLAG[name].option, str(width), None, turn.text)
 
 
 def _applicable(begun: Begun) -> list[Move]:

@@ -59,7 +59,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
         flags=added,
         holds=got.requests >= share.concurrency,
         served=min(got.requests, share.concurrency),
-        most=held(best.start, share.contexts) * engines,
+        most=held(best.start, share.contexts) * engines if got.limit != "--max-model-len" else 0,
         limit=got.limit if got.requests < share.concurrency else "blocks",
         sizes=bounds,
         floor_tokens=bounds.floor_blocks * bounds.block_tokens,
@@ -67,6 +67,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
         memory=best.memory,
         warnings=() if best.weights is None else tuple(best.weights.notes),
         at_least=lambda: min(served(best.low, share.contexts).requests, share.concurrency),
+        failure="" if best.start.failure is None else best.start.failure.reason,
     )
 
 

@@ -76,6 +76,8 @@ def start(blocks: Blocks, available: int) -> Start:
     def failing(kind: str, reason: str, subject: str) -> Start:
         return Start(blocks, available, count, length, Failure(kind, reason, profile.source(subject)))
 
+    if available < 0:
+        return failing("no memory", f"{_gib(-available)} are lacking before the first block", "no_memory")
     if available <= blocks.nbytes:
         return failing(
             "no memory",

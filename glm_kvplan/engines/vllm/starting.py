@@ -1,6 +1,6 @@
 """A plan started with the memory that is known: its blocks, at the middle and at the ends of what the memory may be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glm_kvplan.engines.vllm.memory_before import Available, available, total_gib
 from glm_kvplan.engines.vllm.needed_blocks import NumBlocks
@@ -55,10 +55,23 @@ def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun
         found = found._replace(
             nbytes=found.nbytes + more, low_bytes=found.low_bytes + more, high_bytes=found.high_bytes + more
         )
-    begun = start(plan.blocks, found.nbytes)
-    low = begun if found.low_bytes == found.nbytes else start(plan.blocks, found.low_bytes)
-    high = begun if found.high_bytes == found.nbytes else start(plan.blocks, found.high_bytes)
+    begun = _started(plan, found, found.nbytes)
+    low = begun if found.low_bytes == found.nbytes else _started(plan, found, found.low_bytes)
+    high = begun if found.high_bytes == found.nbytes else _started(plan, found, found.high_bytes)
     return Begun(plan, found, begun, low, high, weights)
+
+
+def _started(plan: Plan, found: Available, nbytes: int) -> Start:
+    """The start with so many bytes; where an estimate has less than none, it says what took them."""
+    made = start(plan.blocks, nbytes)
+    if made.failure is None or nbytes >= 0 or found.how != "estimated":
+        return made
+    share = total_gib(plan.gpu) * plan.deployment.gpu_memory_utilization
+    reason = (
+        f"the weights ({found.weights_gib:.1f} GiB a GPU) and what is taken beside them are {-nbytes / GIB:.1f} GiB "
+        f"more than the {share:.1f} GiB that vLLM takes of one {plan.gpu.name}: nothing is left for blocks"
+    )
+    return replace(made, failure=made.failure._replace(reason=reason))
 
 
 def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate | None]:

@@ -63,7 +63,7 @@ def turns(begun: Begun, given: MemoryGiven, does: Does, requests: int = 0) -> It
             yield found
     if begun.plan.deployment.state_dtype != "bfloat16" and (found := turned(True, mamba_ssm_cache_dtype="bfloat16")):
         yield found
-    yield from _wider(begun, given, does)
+    yield from wider(begun, given, does)
 
 
 def _begun(begun: Begun, given: MemoryGiven, flags: Mapping[str, object]) -> Begun | None:
@@ -126,7 +126,7 @@ def _states(begun: Begun, turned: Callable[..., Turn | None]) -> Iterator[Turn |
         yield turned(**NO_DRAFT)
 
 
-def _wider(begun: Begun, given: MemoryGiven, does: Does) -> Iterator[Turn]:
+def wider(begun: Begun, given: MemoryGiven, does: Does) -> Iterator[Turn]:
     """More GPUs: their memory is estimated, since what they load is another share of the weights."""
     deployment = begun.plan.deployment
     known = begun.memory.how != "estimated"

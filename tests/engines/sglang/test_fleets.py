@@ -61,9 +61,20 @@ def test_fewest_gpus_first() -> None:
 
 def test_where_none_serves_more_of_the_same_do() -> None:
     found = sought(4, 8, requests=3000)
-    assert not found.holds and found.more_gpus is not None and found.more_gpus > 8
-    assert sought(found.more_gpus, requests=3000).holds
-    assert sought(8, requests=1).more_gpus is None
+    assert not found.holds and found.serving_gpus is not None and found.serving_gpus > 8
+    assert sought(found.serving_gpus, requests=3000).holds
+    assert sought(8, requests=1).serving_gpus is None
+
+
+@pytest.mark.parametrize(("gpus", "server_gpus"), [(2, 2), (7, 1), (3, 1)])
+def test_why_a_number_of_gpus_holds_nothing_and_one_that_serves(gpus: int, server_gpus: int) -> None:
+    """TP 1 and TP 2 leave no memory on an H200: of 4 GPUs the weights are 75 GiB each."""
+    found = sought(gpus, requests=16)
+    ((number, size, reason),) = found.unserved
+    assert (number, size) == (gpus, server_gpus) and reason is not None and "do not fit in" in reason
+    assert found.serving_gpus == 4 and sought(4, requests=16).holds
+    own = sought(3, requests=16, tp_size=8)
+    assert own.unserved == ((3, 8, None),) and own.serving_gpus == 8
 
 
 def test_a_layout_of_the_user_s_stays() -> None:
@@ -145,7 +156,7 @@ def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
     assert "none of these numbers of GPUs serves it: 4" in capsys.readouterr().out.replace("\n", " ")
     assert ended("advise", "--gpus", "3", "--", "sglang", "serve", "m", "--tp", "8") == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert "nothing to try: no layout divides these numbers of GPUs" in out
+    assert "3 GPUs: a server takes 8 GPUs, which do not divide them" in out and "--gpus 8 serves it" in out
 
 
 @pytest.mark.parametrize(

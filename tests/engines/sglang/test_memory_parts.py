@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hand_counted import one_rank
+from running import ended
 
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -156,6 +157,15 @@ def test_weights_that_do_not_fit() -> None:
         memory_budget(PLACED, pre_gib=0.2, weights_gib=0.1)  # 0.1 more is left by loading: nothing remains
     with pytest.raises(NoRoomError, match=r"the weights \(45.0 GiB a rank\) do not fit in the 44.0 GiB free"):
         memory_budget(DRAFTED, pre_gib=44.0, weights_gib=40.0, draft_weights_gib=5.0)
+
+
+@pytest.mark.parametrize("command", ["solve", "advise"])
+def test_the_fewest_gpus_that_hold_the_weights_are_named(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(command, "--gpu", "h200", "--tp-size", "1") == 1
+    assert capsys.readouterr().err.endswith("; it starts with --tp-size 4\n")
+    assert ended(command, "--gpu", "h200", "--tp-size", "2") == 1
+    capsys.readouterr()
+    assert ended("solve", "--gpu", "h200", "--tp-size", "4") == 0
 
 
 def test_a_reading_has_the_digits_it_deserves() -> None:

@@ -56,6 +56,17 @@ def test_what_the_user_gave_of_a_layout_stays() -> None:
     assert sought(6, tensor_parallel_size=4).layouts == ()
 
 
+def test_why_a_number_of_gpus_holds_nothing_and_one_that_serves() -> None:
+    found = sought(1, requests=16)
+    ((number, size, reason),) = found.unserved
+    assert (number, size) == (1, 1) and reason is not None and reason.startswith("the weights (299.2 GiB a GPU)")
+    assert found.serving_gpus == 4 and sought(4, requests=16).holds
+    none = sought(6, requests=16, tensor_parallel_size=4)
+    assert none.unserved == ((6, None, None),) and none.serving_gpus == 4
+    (long,) = sought(4, lengths="2m", requests=1).unserved
+    assert long.reason == "no request fits, bound by --max-model-len"
+
+
 def test_limits_are_written_only_where_they_are_in_the_way() -> None:
     """Four engines of one card have fewer blocks than vLLM's default of 1,024 requests."""
     enough = sought(8).best

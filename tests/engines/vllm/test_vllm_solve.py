@@ -115,6 +115,23 @@ def test_remedies_start_when_typed() -> None:
             assert answer(memory=memory, **{**flags, **typed}).holds
 
 
+@pytest.mark.parametrize(("card", "weights", "tensor"), [("b200", "299.2", 4), ("h200", "299.2", 4)])
+def test_weights_that_do_not_fit_are_said_with_the_fewest_gpus_that_do(
+    card: str, weights: str, tensor: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every number is said of something that it is; no bytes below none are shown."""
+    code, out, _ = run(capsys, "solve", "--all", "--gpu", card, *SERVE, "-tp", "1")
+    said = " ".join(out.split())
+    assert code == 1 and f"No: vLLM refuses to start: the weights ({weights} GiB a GPU)" in said
+    assert "GiB a GPU are lacking before the first block" in said and "GiB for blocks" not in said
+    assert f"each of these alone lets it start: --tensor-parallel-size {tensor} --data-parallel-size" in said
+    plan = kv.plan({"tensor_parallel_size": 1}, engine="vllm-0.33.0", gpu=card)
+    for remedy in answer_solve(plan, MemoryGiven()).remedies:
+        name = remedy.name.removeprefix("--").replace("-", "_")
+        assert answer_solve(plan.with_flags(**{name: int(remedy.after)}), MemoryGiven()).holds
+        assert not answer_solve(plan.with_flags(**{name: int(remedy.after) // 2}), MemoryGiven()).holds
+
+
 def _typed(value: str) -> object:
     return {"on": True, "off": False}.get(value) if value in ("on", "off") else int(value) if value.isdigit() else value
 

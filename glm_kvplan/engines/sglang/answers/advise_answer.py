@@ -14,6 +14,7 @@ from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import Advice, Shortage, advise, served_within
 from glm_kvplan.engines.sglang.sizing.layouts import Layout
 from glm_kvplan.engines.sglang.sizing.pool_bounds import ceiling_tokens, floor_sizes
+from glm_kvplan.engines.sglang.sizing.remedies import require_memory
 from glm_kvplan.engines.sglang.sizing.served_requests import Served, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import Hosts
@@ -77,6 +78,7 @@ def answer_advise(
     """
     state_dtype = only_try(tries, "mamba_ssm_dtype")
     server = Server(plan, given)
+    require_memory(server)
     budget, weights = server.budget, server.weights
     found = advise(
         server,

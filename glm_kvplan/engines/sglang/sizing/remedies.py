@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from glm_kvplan.engines.sglang.sizing.server import Server
+from glm_kvplan.memory.budget import NoRoomError
 
 ANEW = " (its memory estimated)"
 
@@ -15,6 +16,20 @@ class Remedy(NamedTuple):
     text: str  # the change as one would type or do it
     estimated: bool = False  # memory was read for other weights a rank, and is estimated for these
     flags: dict[str, object] = {}  # noqa: RUF012  # what to type; never changed
+
+
+def require_memory(server: Server) -> None:
+    """Refuse a server whose weights do not fit. Raises NoRoomError that names the fewest GPUs with which it starts."""
+    try:
+        server.budget  # noqa: B018
+    except NoRoomError as error:
+        from glm_kvplan.engines.sglang.knob_search import Wish, lacking_to_start, nearest
+        from glm_kvplan.engines.sglang.moves import MOVE, typed
+
+        turned = nearest(server, MOVE["tp_size"], Wish(), lacking_to_start)
+        if turned is None:
+            raise
+        raise NoRoomError(f"{error}; it starts with {typed(turned.flags)}") from None
 
 
 def remedies(server: Server) -> list[Remedy]:

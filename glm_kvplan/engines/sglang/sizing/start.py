@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.sizing.binding_limits import Limits, limits
 from glm_kvplan.engines.sglang.sizing.failures import SizingError
 from glm_kvplan.engines.sglang.sizing.headroom import Headroom, headroom
 from glm_kvplan.engines.sglang.sizing.memory_map import MemoryMap, memory_map
-from glm_kvplan.engines.sglang.sizing.remedies import Remedy, remedies
+from glm_kvplan.engines.sglang.sizing.remedies import Remedy, remedies, require_memory
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 from glm_kvplan.engines.sglang.sizing.transients import Transients
@@ -70,6 +70,7 @@ def boot(
     refusal for want of memory is in the answer.
     """
     server = Server(plan, given)
+    require_memory(server)
     budget, stages = server.budget, tuple(rank.stage for rank in server.ranks)
     span = _span(server)
     if server.failed is not None:

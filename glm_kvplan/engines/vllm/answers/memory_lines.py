@@ -14,6 +14,12 @@ _HOW = {
 
 
 def memory_line(memory: Available) -> Said:
+    if memory.nbytes < 0:
+        template = "{size} GiB a GPU are lacking before the first block"
+        if memory.how == "estimated":
+            template += " (estimated, +-{error} GiB)"
+        error = f"{(memory.high_bytes - memory.low_bytes) / 2 / GIB:.1f}"
+        return say(template, size=f"{-memory.nbytes / GIB:.1f}", error=error)
     if memory.how != "estimated":
         return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.2f}")
     low, high = (f"{end / GIB:.1f}" for end in (memory.low_bytes, memory.high_bytes))

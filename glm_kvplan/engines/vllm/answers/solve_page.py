@@ -195,8 +195,12 @@ def _blocks(answer: SolveAnswer) -> Iterator[Line | Table]:
 def _memory_table(answer: SolveAnswer) -> Table:
     columns = (Column(say("memory of one GPU")), Column(say("GiB"), "gib_change"), Column(say("error")))
     rows = [Row((say(part.name), int(part.gib * GIB), _error(part.error_gib))) for part in answer.memory.parts]
-    ends = say("{low} to {high}", low=gib(answer.memory.low_bytes), high=gib(answer.memory.high_bytes))
-    rows.append(Row((say("for blocks"), Cell(answer.memory.nbytes, estimated=True, kind="gib"), ends), "strong"))
+    nbytes, low, high = answer.memory.nbytes, answer.memory.low_bytes, answer.memory.high_bytes
+    if nbytes < 0:
+        nbytes, low, high = -nbytes, -high, -low
+    ends = say("{low} to {high}", low=gib(low), high=gib(high)) if low >= 0 else ""
+    name = say("lacking before the first block" if answer.memory.nbytes < 0 else "for blocks")
+    rows.append(Row((name, Cell(nbytes, estimated=True, kind="gib"), ends), "strong"))
     return Table(columns, tuple(rows))
 
 
@@ -206,7 +210,7 @@ def _error(error: float) -> str:
 
 def _remedies(answer: SolveAnswer) -> Iterator[Line]:
     if not answer.remedies:
-        yield Line(say("no flag lets it start, nor two"))
+        yield Line(say("no flag lets it start, nor two, nor twice the GPUs up to 64"))
         return
     single = answer.remedies[0].beside is None
     yield Line(say("each of these alone lets it start:" if single else "no single flag lets it start; two do:"))
