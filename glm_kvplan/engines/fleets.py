@@ -4,159 +4,27 @@ An engine says which layouts of a server there are, advises one for its share of
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.by_name import head_of
-from glm_kvplan.engines.demand_shown import DemandShown, show_demand
+from glm_kvplan.engines.demand_shown import show_demand
+from glm_kvplan.engines.fleet_values import Advised, FleetAnswer, FleetShown, Layouts, Unserved
 from glm_kvplan.engines.protocol import Given, Plan
 from glm_kvplan.engines.saved_plan import expected_of, model_named, plan_document
 from glm_kvplan.errors import InputError, KvplanError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import Text
 from glm_kvplan.units import GIB
-from glm_kvplan.workload import Demand, HostGiven
+from glm_kvplan.workload import Demand
 
 MOST_TRIES = 64
 MOST_GPUS = 1024
-_DOUBLED = 64  # GPUs up to which a number that serves is looked for where those asked for do not
+_DOUBLED = 64  # GPUs up to which numbers are doubled to find one that serves, where those asked for do not
+_NUMBERS = 24  # that are tried below it
 _WAYS_FURTHER = 8  # combinations of what is tried, there
 _Flags = Mapping[str, Any]
-
-
-class Sizes(Protocol):
-    """What an engine sizes in a server, in its own words."""
-
-
-class Memory(Protocol):
-    """What an engine says of one GPU's memory."""
-
-    @property
-    def certainty(self) -> str: ...
-
-
-class OnHost(NamedTuple):
-    """Pools in the memory of the fullest host; `available_bytes` is what it has for them, None where nobody said.
-
-    `at_most`: the engine lowers them at its start.
-    """
-
-    nbytes: int
-    available_bytes: int | None
-    fits: bool
-    at_most: bool
-    given: HostGiven  # what one server may count on
-
-    def times(self, servers: int) -> "OnHost":
-        """Those of so many servers with an even share each."""
-        available = None if self.available_bytes is None else self.available_bytes * servers
-        return self._replace(nbytes=self.nbytes * servers, available_bytes=available)
-
-
-class Advised(NamedTuple):
-    """A server as its engine advises it for a share of the load; the fields are those of `FleetShown`, of one server.
-
-    `plan` has every flag, `flags` those beside the layout's and what was tried. `served` is at most the share, and
-    `at_least` what it is at the low end of the memory's estimate. `failure`: why it does not start.
-    """
-
-    plan: Any
-    flags: _Flags
-    holds: bool
-    served: int
-    most: int
-    limit: str
-    sizes: Sizes | None
-    floor_tokens: int
-    ceiling_tokens: int
-    memory: Memory
-    warnings: tuple[Text, ...]
-    at_least: Callable[[], int]
-    host: OnHost | None = None
-    failure: str = ""
-
-
-class Layouts(NamedTuple):
-    """What an engine gives to the search.
-
-    `layouts` are the flags of every layout of one server of a plan on so many GPUs or a part of them, on hosts of so
-    many; none beside a layout of the user's. `advise` gives a plan's server what serves its share, or as much of it as
-    fits, where so many servers share a host, itself among them (raises KvplanError). `command` is the whole command
-    that starts one server, a flag a line; of several hosts, on each of them.
-    """
-
-    layouts: Callable[[Any, int, int], Iterator[_Flags]]
-    advise: Callable[[Any, Demand, int], Advised]
-    command: Callable[[Any], str]
-
-
-class FleetShown(NamedTuple):
-    """`servers` copies of one server on `gpus` GPUs of `hosts` hosts; requests are those of all servers.
-
-    A server of several hosts (`hosts_of_a_server`) has its command run on each of them.
-
-    `flags` are all that the user did not give. `served` is how much of the demand they serve, `served_at_least` what
-    they do at the low end of the memory's estimate, `most` how many requests of it they could hold at once. `sizes` are
-    the engine's own. Of one worker's tokens the load needs `floor_tokens`, memory gives `ceiling_tokens`. `limit` is
-    what stops one more: than are served, of what holds than `most`. `memory` is one GPU's, `host` what lies in the
-    memory of the fullest host. `command` and `plan_file`, a deployment file for `kvplan check`, are those of one
-    server; `left_out` are options of the launch that the command lacks.
-    """
-
-    gpus: int
-    servers: int
-    hosts: int
-    hosts_of_a_server: int
-    holds: bool
-    served: int
-    served_at_least: int
-    most: int
-    limit: str
-    layout: Text
-    flags: Mapping[str, object]
-    sizes: Sizes | None
-    floor_tokens: int
-    ceiling_tokens: int
-    memory: Memory
-    host: OnHost | None
-    command: str
-    left_out: tuple[str, ...]
-    plan_file: Mapping[str, object]
-
-
-class Unserved(NamedTuple):
-    """A number of GPUs of which no server holds a request: the largest one that was tried takes `server_gpus`.
-
-    `reason`: what keeps it from starting, or what ends its requests. None where no server takes so many: `server_gpus`
-    are then those of one that does not divide them, None where no layout is known that does.
-    """
-
-    gpus: int
-    server_gpus: int | None
-    reason: str | None
-
-
-class FleetAnswer(NamedTuple):
-    """`best` is the cheapest that serves the demand, `runner_up` the next; None where there is none.
-
-    `layouts` has the best of each number of GPUs that was tried, whether it serves all or not. `head` is of the
-    deployment as it was given, whose own layout counts for nothing here. Where none of the numbers serves,
-    `serving_gpus` is one that does: the fewest of twice as many again and again up to 64, and of more of the same
-    servers; None where there is none of them. `unserved` are the numbers of which no server holds a request.
-    """
-
-    head: Head
-    demand: DemandShown
-    gpus_per_host: int
-    holds: bool
-    best: FleetShown | None
-    runner_up: FleetShown | None
-    serving_gpus: int | None
-    unserved: tuple[Unserved, ...]
-    layouts: tuple[FleetShown, ...]
-    warnings: tuple[Text, ...]
 
 
 class _Fleet(NamedTuple):
@@ -173,9 +41,12 @@ class _Fleet(NamedTuple):
 
     @property
     def order(self) -> tuple[object, ...]:
-        """What serves it all, of that what leaves the user's own flags alone, then what can hold the most requests."""
+        """What serves it all, of that what leaves the user's own flags alone, then what is sure to serve it within the
+        memory's estimate, then what can hold the most requests.
+        """
         holds = self.advised.holds
-        return (not holds, self.tried if holds else 0, -self.most, self.servers)
+        unsure = holds and self.advised.at_least() < self.advised.served
+        return (not holds, self.tried if holds else 0, unsure, -self.most, self.servers)
 
 
 def seek(
@@ -244,16 +115,26 @@ def _serving(
     engine: Layouts,
     layouts: Sequence[FleetShown],
 ) -> int | None:
-    """A number of GPUs that serves: servers of the user's own layout doubled, or so many copies of those tried."""
-    doubled = {plan.gpus << power for power in range(_DOUBLED.bit_length()) if plan.gpus << power <= _DOUBLED}
-    able = [(one.gpus // one.servers, one.most // one.servers) for one in layouts]
-    copies = {gpus * -(-demand.concurrency // most) for gpus, most in able if most}
-    for number in sorted((doubled | copies) - set(tried)):
-        if number <= MOST_GPUS and any(
-            fleet.advised.holds for fleet in _fleets(plan, demand, number, ways[:_WAYS_FURTHER], per_host, engine, [])
-        ):
-            return number
-    return None
+    """A number of GPUs that serves where those tried do not: copies of their servers, or numbers doubled, are enough;
+    below that, whole hosts and parts of one are tried, the fewest first.
+    """
+
+    def fleets(gpus: int) -> list[_Fleet]:
+        return list(_fleets(plan, demand, gpus, ways[:_WAYS_FURTHER], per_host, engine, []))
+
+    able = [(one.gpus // one.servers, one.most // one.servers) for one in layouts if one.most]
+    for number in (plan.gpus << power for power in range(_DOUBLED.bit_length())):
+        if able or number > _DOUBLED:
+            break
+        able += [(one.advised.plan.gpus, one.advised.most) for one in fleets(number) if one.most]
+    if not able:
+        return None
+    enough = min(gpus * -(-demand.concurrency // most) for gpus, most in able)
+    parts = {1 << power for power in range(per_host.bit_length())}
+    whole = {*range(per_host, enough, per_host), *range(plan.gpus, enough, plan.gpus if plan.gpus > 1 else enough)}
+    fewer = sorted(number for number in (parts | whole) - set(tried) if number < enough)
+    numbers = [number for number in (*fewer[-_NUMBERS:], enough) if number <= MOST_GPUS]
+    return next((number for number in numbers if any(one.advised.holds for one in fleets(number))), None)
 
 
 def _ways(tries: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
@@ -334,7 +215,7 @@ def _shown(
         memory=advised.memory,
         host=None if advised.host is None else advised.host.times(_beside(servers, advised.plan.gpus, per_host)),
         command=command,
-        left_out=tuple(option for option in advised.plan.left_out if option not in words),
+        left_out=tuple(option for option in advised.plan.others if option not in words),
         plan_file=_plan_file(advised, checkpoint, demand._replace(concurrency=-(-demand.concurrency // servers))),
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from glm_kvplan.engines.fleets import FleetAnswer, FleetShown, Unserved
+from glm_kvplan.engines.fleet_values import FleetAnswer, FleetShown, Unserved
 from glm_kvplan.engines.mix_words import wanted_line
 from glm_kvplan.show.format import count, whole
 from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table, Verdict
@@ -42,9 +42,12 @@ def _none(answer: FleetAnswer) -> Said:
 
 
 def _command(best: FleetShown) -> Code:
-    several = say("on each of {hosts} hosts:", hosts=best.hosts_of_a_server)
-    once = say("the command:") if best.servers == 1 else say("the command, once for each server:")
-    return Code(best.command, several if best.hosts_of_a_server > 1 else once)
+    template = "the command:" if best.servers == 1 else "the command, once for each of {servers} servers:"
+    if best.hosts_of_a_server > 1:
+        template = "on each of {hosts} hosts:"
+        if best.servers > 1:
+            template = "for each of {servers} servers, on each of its {hosts} hosts:"
+    return Code(best.command, say(template, servers=best.servers, hosts=best.hosts_of_a_server))
 
 
 def _promised(answer: FleetAnswer) -> Iterator[Said]:
@@ -65,7 +68,7 @@ def _low(answer: FleetAnswer) -> Iterator[Said]:
 def _enough(answer: FleetAnswer) -> Said:
     """Where none serves: the next step."""
     if answer.serving_gpus is None:
-        return say("nor does twice as many, again and again up to 64, nor more of the same servers")
+        return say("nor does twice as many, again and again up to 64")
     return say("{option} serves it", option=f"--gpus {answer.serving_gpus}")
 
 
@@ -83,7 +86,7 @@ def _reason(one: Unserved) -> Said:
 def _left_out(best: FleetShown) -> Iterator[Line]:
     if best.left_out:
         yield Line(
-            say("your own flags that are not in it, as no memory follows from them: {flags}", flags=best.left_out)
+            say("your own flags that are not in it, their values not kept or of one host: {flags}", flags=best.left_out)
         )
 
 
@@ -91,7 +94,12 @@ def _requests(answer: FleetAnswer) -> Iterator[Line]:
     """The most that the best can have at once, and the runner-up, by what is other about it."""
     best, second = answer.best, answer.runner_up
     assert best is not None
-    yield Line(say("at most {most} of these requests at once, all servers together", most=_most(best)))
+    yield Line(
+        say(
+            "with this layout and share of the memory at most {most} of these requests at once, all servers together",
+            most=_most(best),
+        )
+    )
     alone = all(layout.gpus == best.gpus for layout in answer.layouts)
     if alone and best.gpus % 2 == 0 and best.most >= 2 * answer.demand.concurrency:
         fewer = f"--gpus {best.gpus // 2},{best.gpus}"

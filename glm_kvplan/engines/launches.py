@@ -37,7 +37,8 @@ class LaunchCommand:
     unknown: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     positions: Mapping[str, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()  # options whose values are kept nowhere
+    # the launch's other options as one would type them; empty where a value is not kept
+    others: Mapping[str, str] = field(default_factory=dict)
     role: str | None = None  # "prefill" or "decode" of a server that does only that
 
     @property

@@ -8,7 +8,7 @@ from glm_kvplan.engines.demand_shown import DemandShown
 from glm_kvplan.engines.mix_words import contexts_said
 from glm_kvplan.engines.report_parts import gpus_said
 from glm_kvplan.show.format import whole
-from glm_kvplan.show.page import Verdict
+from glm_kvplan.show.page import Line, Verdict
 from glm_kvplan.show.said import Said, Text, say
 
 
@@ -32,6 +32,12 @@ class ServedNow(NamedTuple):
 def refuses(reason: str) -> Said:
     """The failure of an engine that does not start."""
     return say("the engine refuses to start: {reason}", reason=reason)
+
+
+def search_line() -> Line:
+    """Where no flags serve a load on these GPUs: what looks further."""
+    option = "--gpus N"
+    return Line(say("{option} searches every layout on N GPUs, and servers side by side", option=option), "muted")
 
 
 def load_verdict(

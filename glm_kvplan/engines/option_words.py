@@ -9,9 +9,10 @@ from typing import NamedTuple
 from glm_kvplan.engines.flag import Flag, read_value
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.marked_words import Word, defined, printable
-from glm_kvplan.reading.secret_words import like, option_shown, public, quoted
+from glm_kvplan.reading.secret_words import Concealed, key_like, like, option_shown, public, quoted
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+_PLAIN = re.compile(r"[\w./:,+=-]{1,200}")  # a value that a shell takes as it stands, and no address with a password is
 _MOST_WORDS = 5000  # of one command; a real one has a fiftieth of it
 
 
@@ -43,6 +44,7 @@ class Options:
     unknown: list[str] = field(default_factory=list)
     positions: dict[str, str] = field(default_factory=dict)  # flag name: where its value stood
     repeated: list[str] = field(default_factory=list)  # a line for each flag given twice
+    typed: dict[str, str] = field(default_factory=dict)  # options of `other` as one would type them; no secrets
 
 
 def find_option(word: Word, table: OptionTable) -> tuple[str | None, str | None]:
@@ -146,6 +148,7 @@ def _keep_outside(options: Options, option: str, word: Word, values: list[Word],
         options.repeated.append(f"{option} is given twice; the engine takes the last ({word.place})")
     options.other[option] = values[-1] if values else Word("", word.place)
     options.ignored += option not in table.named
+    options.typed[option] = "" if word.mark is not None else _typed(option, values)
     if word.mark is not None or any(value.mark is not None for value in values):
         return
     outside = table.outside(option)
@@ -159,6 +162,19 @@ def _keep_outside(options: Options, option: str, word: Word, values: list[Word],
         options.checked[row.name] = [value.text for value in values]
     else:
         options.checked[row.name] = True if row.kind == "present" else read[0]
+
+
+def _typed(option: str, values: Sequence[Word]) -> str:
+    """An option as one would type it; empty where a value is not known here, is more than a plain word, or may be a
+    secret.
+    """
+    if key_like(option) and values:
+        return ""
+    for value in values:
+        hidden = isinstance(value.text, Concealed) or value.mark is not None or key_like(value.text)
+        if hidden or _PLAIN.fullmatch(value.text) is None:
+            return ""
+    return " ".join((option, *(value.text for value in values)))
 
 
 def _require_known(option: str, word: Word, values: list[Word]) -> None:
@@ -195,14 +211,15 @@ def laid_over(above: Options, below: Options) -> Options:
         [*below.unknown, *above.unknown],
         {**below.positions, **above.positions},
         [*below.repeated, *above.repeated],
+        {**below.typed, **above.typed},
     )
 
 
-def left_out(options: Options, table: OptionTable) -> tuple[str, ...]:
-    """The options whose values are kept nowhere: a command written from what is kept lacks them."""
+def others(options: Options, table: OptionTable) -> Mapping[str, str]:
+    """The options that are kept under no flag's name, as one would type them; empty where a value is not kept."""
     read = {table.named[option] for option in ("--model", "--model-path", "--config") if option in table.named}
     kept = {option for option, row in table.checked.items() if row.kind != "present"}
-    return tuple(option for option in options.other if option not in read | kept)
+    return {option: options.typed.get(option, "") for option in options.other if option not in read | kept}
 
 
 def warnings_of(options: Options, table: OptionTable) -> list[str]:

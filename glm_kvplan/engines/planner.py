@@ -112,7 +112,7 @@ def given(
         gpu = card_of(around, notes)
     card = gpu if isinstance(gpu, Gpu) else find_gpu(ASSUMED_GPU if gpu is None else gpu)
     notes = [*loaded.warnings, *notes]
-    rest = () if command is None else command.left_out
+    rest: Mapping[str, str] = {} if command is None else command.others
     return Given(loaded, release, card, gpu is None, all_flags, switches, served, tuple(notes), checked, around, rest)
 
 

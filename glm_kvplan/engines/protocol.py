@@ -63,8 +63,8 @@ class Command(Protocol):
     def revision(self) -> str | None: ...
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """Options whose values are kept nowhere."""
+    def others(self) -> Mapping[str, str]:
+        """Options from which no memory follows, as one would type them; empty where a value is not kept."""
 
     @property
     def role(self) -> str | None:
@@ -226,7 +226,7 @@ class Given:
     # of the launch: flags that move no memory but may keep it from starting
     checked: Mapping[str, object] = field(default_factory=dict)
     container: "Container | None" = None  # what stands around the launch in a manifest
-    left_out: tuple[str, ...] = ()  # options of the launch whose values are kept nowhere
+    others: Mapping[str, str] = field(default_factory=dict)  # other options of the launch, as one would type them
 
     @property
     def geometry(self) -> "Geometry":
@@ -261,5 +261,5 @@ class Given:
             self.notes,
             self.checked,
             self.container,
-            self.left_out,
+            self.others,
         )

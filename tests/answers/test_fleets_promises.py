@@ -13,7 +13,7 @@ import glm_kvplan as kv
 from glm_kvplan.answers.check.checking import check_file
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.by_name import answering
-from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
+from glm_kvplan.engines.fleet_values import FleetAnswer, FleetShown
 from glm_kvplan.engines.saved_plan import to_yaml
 from glm_kvplan.engines.sglang.sizing.served_requests import served as sglang_served
 from glm_kvplan.engines.sglang.sizing.server import Server

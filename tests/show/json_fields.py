@@ -35,7 +35,7 @@ def sections() -> dict[str, Any]:
     from glm_kvplan.engines.answer_head import Head
     from glm_kvplan.engines.changes import Change
     from glm_kvplan.engines.explanation import ExplainAnswer, TopicsAnswer
-    from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
+    from glm_kvplan.engines.fleet_values import FleetAnswer, FleetShown
     from glm_kvplan.engines.resolved_flags import ResolveAnswer
     from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
     from glm_kvplan.engines.sglang.answers.estimate_answer import EstimateAnswer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from glm_kvplan.engines.config_file import with_settings
 from glm_kvplan.engines.launches import LaunchCommand, one_launch
-from glm_kvplan.engines.option_words import Options, left_out, read_options, warnings_of
+from glm_kvplan.engines.option_words import Options, others, read_options, warnings_of
 from glm_kvplan.engines.sglang.config_keys import CONFIG
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.option_lists import option_table
@@ -58,7 +58,7 @@ def command_of(
         unknown=tuple(dict.fromkeys(options.unknown)),
         warnings=(*warnings, *warnings_of(options, table)),
         positions=options.positions,
-        left_out=left_out(options, table),
+        others=others(options, table),
         role=None if role == "null" else role,
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from glm_kvplan.engines.config_file import config_word, with_settings
 from glm_kvplan.engines.launches import LaunchCommand, one_launch
-from glm_kvplan.engines.option_words import left_out, read_options, warnings_of
+from glm_kvplan.engines.option_words import others, read_options, warnings_of
 from glm_kvplan.engines.vllm.config_keys import CONFIG
 from glm_kvplan.engines.vllm.environment import ENVIRONMENT
 from glm_kvplan.engines.vllm.flexible_words import plain_words
@@ -56,7 +56,7 @@ def command_of(launch: Launch, release: str, within: Path | None = None, notes: 
         unknown=tuple(dict.fromkeys(options.unknown)),
         warnings=(*warnings, *warnings_of(options, table)),
         positions=options.positions,
-        left_out=left_out(options, table),
+        others=others(options, table),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from glm_kvplan.engines.fleets import Advised
+from glm_kvplan.engines.fleet_values import Advised
 from glm_kvplan.engines.vllm.block_bounds import FIXES_BLOCKS, block_bounds
 from glm_kvplan.engines.vllm.moves import HIGHEST_UTILIZATION, UTILIZATION_STEP
 from glm_kvplan.engines.vllm.plan import Plan
@@ -45,10 +45,10 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
     """
     found = [_limited(begin(plan, given), given, share)]
     for utilization in _utilizations(plan):
-        if _served(found[-1], share) >= share.concurrency:
+        if _sure(found[-1], share):
             break
         found.append(_limited(begin(plan.with_flags(gpu_memory_utilization=utilization), given), given, share))
-    best = max(found, key=lambda begun: min(_served(begun, share), share.concurrency))
+    best = max(found, key=lambda begun: (_sure(begun, share), min(_served(begun, share), share.concurrency)))
     engines = best.plan.deployment.data_parallel_size
     got = served(best.start, share.contexts)
     requests = -(-min(got.requests, share.concurrency) // engines)
@@ -83,6 +83,11 @@ def _utilizations(plan: Plan) -> Iterator[float]:
 
 def _served(begun: Begun, share: Demand) -> int:
     return served(begun.start, share.contexts).requests
+
+
+def _sure(begun: Begun, share: Demand) -> bool:
+    """It serves the share also at the low end of the memory's estimate."""
+    return min(_served(begun, share), served(begun.low, share.contexts).requests) >= share.concurrency
 
 
 def _limited(begun: Begun, given: MemoryGiven, share: Demand) -> Begun:

@@ -55,13 +55,13 @@ def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun
         found = found._replace(
             nbytes=found.nbytes + more, low_bytes=found.low_bytes + more, high_bytes=found.high_bytes + more
         )
-    begun = _started(plan, found, found.nbytes)
-    low = begun if found.low_bytes == found.nbytes else _started(plan, found, found.low_bytes)
-    high = begun if found.high_bytes == found.nbytes else _started(plan, found, found.high_bytes)
+    begun = start_with(plan, found, found.nbytes)
+    low = begun if found.low_bytes == found.nbytes else start_with(plan, found, found.low_bytes)
+    high = begun if found.high_bytes == found.nbytes else start_with(plan, found, found.high_bytes)
     return Begun(plan, found, begun, low, high, weights)
 
 
-def _started(plan: Plan, found: Available, nbytes: int) -> Start:
+def start_with(plan: Plan, found: Available, nbytes: int) -> Start:
     """The start with so many bytes; where an estimate has less than none, it says what took them."""
     made = start(plan.blocks, nbytes)
     if made.failure is None or nbytes >= 0 or found.how != "estimated":

@@ -10,7 +10,7 @@ from running import ended
 
 import glm_kvplan as kv
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.engines.fleets import FleetAnswer
+from glm_kvplan.engines.fleet_values import FleetAnswer
 from glm_kvplan.engines.sglang.answers.fleet_answer import answer_fleet
 from glm_kvplan.engines.sglang.sizing.served_requests import served
 from glm_kvplan.engines.sglang.sizing.server import Server
@@ -77,6 +77,30 @@ def test_why_a_number_of_gpus_holds_nothing_and_one_that_serves(gpus: int, serve
     assert own.unserved == ((3, 8, None),) and own.serving_gpus == 8
 
 
+@pytest.mark.parametrize("release", ["0.5.21", "0.5.23"])
+def test_a_plan_that_is_sure_is_preferred(release: str) -> None:
+    """On H20s the fraction that serves 264 in the middle of the estimate serves 240 at its low end; another all."""
+    demand = Demand(parse_contexts("32768"), 264)
+    plan = kv.plan({"kv_cache_dtype": "fp8_e4m3"}, gpu="h20", engine=release)
+    best = answer_fleet(plan, demand, MemoryGiven(), (8,), {}).best
+    assert best is not None and best.served_at_least == 264
+    server = Server(kv.plan(launch=best.command, gpu="h20", engine=release), MemoryGiven())
+    low = server.sized_with(server.budget.available_gib - server.budget.error_gib)
+    assert low.failure is None and served(demand, server.deployment, low.sizes).requests >= 264
+    needs = server.needs(32768)
+    assert server.usable >= needs.nbytes + needs.unsure_bytes
+
+
+def test_the_number_that_serves_is_the_fewest_whole_hosts() -> None:
+    """A server of more GPUs holds more of each, so that fewer do than copies of the small one that was tried."""
+    found = sought(4, requests=1600, gpu="h200")
+    number = found.serving_gpus
+    assert number is not None and number % 8 == 0 and sought(number, requests=1600).holds
+    assert not sought(number - 8, requests=1600).holds
+    ((gpus, most),) = [(one.gpus, one.most) for one in found.layouts]
+    assert number < gpus * -(-1600 // most)
+
+
 def test_a_layout_of_the_user_s_stays() -> None:
     found = sought(8, tp_size=4)
     assert {layout.servers for layout in found.layouts} == {2}
@@ -140,15 +164,20 @@ def test_flags_that_no_memory_follows_from_are_named(capsys: pytest.CaptureFixtu
         "--port",
         "8000",
         "--enable-priority-scheduling",
+        *("--host", "0.0.0.0", "--served-model-name", "glm", "--trust-remote-code"),
+        *("--otlp-traces-endpoint", "http://user:s3cret@host/x"),
     )
     hosts = ("--tp-size", "16", "--nnodes", "2", "--node-rank", "0", "--dist-init-addr", "a:1")
     assert ended("advise", "--gpus", "16", "--gpu", "h200", "--concurrency", "9", "--json", "--", *serve, *hosts) == 0
     out = capsys.readouterr().out
     best = json.loads(out)["best"]
-    assert best["left_out"] == ["--api-key"] and "s3cret" not in out
+    assert best["left_out"] == ["--api-key", "--otlp-traces-endpoint"] and "s3cret" not in out
     words = shlex.split(best["command"].replace("\\\n", " "))
     assert "--api-key" not in words and words.count("--node-rank") == 1
     assert words[words.index("--port") + 1] == "8000" and "--enable-priority-scheduling" in words
+    assert words[words.index("--host") + 1] == "0.0.0.0" and words[words.index("--served-model-name") + 1] == "glm"
+    assert "--trust-remote-code" in words
+    kv.plan(launch=best["command"], gpu="h200")
 
 
 def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from running import ended
 
 import glm_kvplan as kv
 from glm_kvplan.contexts import parse_contexts
-from glm_kvplan.engines.fleets import FleetAnswer
+from glm_kvplan.engines.fleet_values import FleetAnswer
 from glm_kvplan.engines.vllm.answers.fleet_answer import answer_fleet
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.starting import begin
@@ -65,6 +65,23 @@ def test_why_a_number_of_gpus_holds_nothing_and_one_that_serves() -> None:
     assert none.unserved == ((6, None, None),) and none.serving_gpus == 4
     (long,) = sought(4, lengths="2m", requests=1).unserved
     assert long.reason == "no request fits, bound by --max-model-len"
+
+
+def test_a_plan_that_is_sure_is_preferred() -> None:
+    """More of the card serves at the low end of the estimate, too."""
+    best = sought(8, gpu="h20", lengths="32768", requests=264).best
+    assert best is not None and best.served_at_least == 264
+
+
+def test_the_launch_s_own_words_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    own = ("--host", "0.0.0.0", "--port", "8000", "--served-model-name", "glm", "flash", "--trust-remote-code")
+    launch = ("vllm", "serve", "zai-org/GLM-5.3-Flash", "--api-key", "s3cret-value", "--headless", *own)
+    assert ended("advise", "--gpus", "8", "--gpu", "h200", "--concurrency", "9", "--json", "--", *launch) == 0
+    out = capsys.readouterr().out
+    best = json.loads(out)["best"]
+    words = shlex.split(best["command"].replace("\\\n", " "))
+    assert " ".join(own) in " ".join(words) and "--headless" not in words
+    assert best["left_out"] == ["--api-key", "--headless"] and "s3cret" not in out
 
 
 def test_limits_are_written_only_where_they_are_in_the_way() -> None:
@@ -158,7 +175,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert ended(*words, *serve) == 0
     out = capsys.readouterr().out
-    assert "not in it, as no memory follows from them: --port, --revision" in " ".join(out.split())
+    assert "--port 8000 --revision main" in " ".join(out.split()) and "not in it" not in out
     assert "4 GPUs serve it: 1 server" in out and "the load needs" in out and "memory gives" in out
     tries = ("--try", f"speculative-config={json.dumps(MTP3)}", "--try", "max-num-batched-tokens=4k")
     assert ended(*words, "--json", *tries, *serve) == 0

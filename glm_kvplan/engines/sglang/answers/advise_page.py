@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from glm_kvplan.engines.flag_words import flag_word
+from glm_kvplan.engines.load_verdict import search_line
 from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
 from glm_kvplan.engines.sglang.answers.host_page import host_line
@@ -146,6 +147,7 @@ def _shortage(answer: AdviseAnswer) -> Iterator[Line | Table]:
     )
     if not answer.layouts:
         yield Line(say("no layout nearby serves it all"))
+        yield search_line()
         return
     yield Line(say("the nearest layouts that serve it all:"))
     columns = (Column(say("GPUs"), "count"), Column(say("flags"), "code"))
@@ -162,3 +164,4 @@ def _shortage(answer: AdviseAnswer) -> Iterator[Line | Table]:
         for nearby in answer.layouts
     ]
     yield Table(columns, tuple(found), head=False)
+    yield search_line()

@@ -76,7 +76,8 @@ def advise(
     conversations cached. The memory fraction is the server's, written out. Where that does not serve the demand,
     smaller chunks are tried (the engine then reserves less) and, unless `keep_fraction`, a higher fraction as far as
     what stays free covers what serving needs, uncertainty included. `state_dtype` tries another state dtype as well:
-    accuracy is the caller's business. Last, room for serving is made where the pools leave too little.
+    accuracy is the caller's business. Last, room for serving is made where the pools leave too little. Where what
+    serves the demand would not at the low end of the memory's estimate, the same is tried with so much memory.
 
     "Requests of the workload served at once" is what `served_requests.served` counts. They are never fewer than under
     the engine's default split (`split.default_split`) of the same server, because the engine's own slots, requests and
@@ -99,6 +100,7 @@ def advise(
             break
     assert best is not None
     best = with_headroom(best, demand)
+    best = _surer(server, demand, best, state_dtype, keep_fraction) or best
     host = None if best.solution is None else host_advice(best.server, hosts)
     if host is not None and host.flags:
         best = best._replace(server=best.server.with_flags(**host.flags), flags={**best.flags, **host.flags})
@@ -147,13 +149,31 @@ def served_within(server: Server, demand: Demand, advice: Advice, error_gib: flo
     advised = server.tried(**advice.flags)
     if not error_gib or not advice.flags or advised is None:
         return advice.served.requests, advice.served.requests
-    available_gib = advised.budget.available_gib
+    return _served_with(advised, demand, -error_gib), _served_with(advised, demand, error_gib)
 
-    def at(gib: float) -> int:
-        solution = advised.sized_with(gib)
-        return 0 if solution.failure is not None else served(demand, advised.deployment, solution.sizes).requests
 
-    return at(available_gib - error_gib), at(available_gib + error_gib)
+def _served_with(server: Server, demand: Demand, more_gib: float) -> int:
+    """Requests of the demand that the server serves with so much more memory after the load."""
+    solution = server.sized_with(server.budget.available_gib + more_gib)
+    return 0 if solution.failure is not None else served(demand, server.deployment, solution.sizes).requests
+
+
+def _surer(server: Server, demand: Demand, best: Split, state_dtype: str | None, keep_fraction: bool) -> Split | None:
+    """A split that serves the whole demand at the low end of the memory's estimate, too; None where the best does, or
+    there is none.
+    """
+    error_gib, wanted = server.budget.error_gib, demand.concurrency
+    if not error_gib or best.served.requests < wanted or _served_with(best.server, demand, -error_gib) >= wanted:
+        return None
+    dtype = state_dtype if "mamba_ssm_dtype" in best.flags else None
+    for low in _splits(server.with_more(server.more_gib - error_gib), demand, dtype, keep_fraction):
+        if low.served.requests < wanted:
+            continue
+        low = with_headroom(low, demand)
+        other = server.tried(**low.flags)
+        if headroom_of(low, demand).short <= 0 and other is not None and _served_with(other, demand, 0.0) >= wanted:
+            return low._replace(server=other, solution=other.solution)
+    return None
 
 
 def _splits(server: Server, demand: Demand, state_dtype: str | None, keep_fraction: bool) -> Iterator[Split]:

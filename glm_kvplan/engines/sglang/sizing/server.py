@@ -211,7 +211,7 @@ class Server:
 
         Raises InputError and RefusedError as resolving does.
         """
-        return Server(self.plan.with_flags(**changes), self.given, self.read_on or self.placement)
+        return Server(self.plan.with_flags(**changes), self.given, self.read_on or self.placement, self.more_gib)
 
     def with_more(self, more_gib: float) -> "Server":
         """The same with `more_gib` more left free by the weights."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from glm_kvplan.engines.fleets import Advised, OnHost
+from glm_kvplan.engines.fleet_values import Advised, OnHost
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.moves import MOST_TP, group_flags
 from glm_kvplan.engines.sglang.plan import Plan

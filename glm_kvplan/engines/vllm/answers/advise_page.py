@@ -1,6 +1,6 @@
 """The page of `kvplan advise` of a vLLM launch: what to type, what it serves then, and what else would."""
 
-from glm_kvplan.engines.load_verdict import ServedNow, load_verdict
+from glm_kvplan.engines.load_verdict import ServedNow, load_verdict, search_line
 from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, Option
 from glm_kvplan.engines.vllm.answers.memory_lines import bounds_line, memory_line
 from glm_kvplan.engines.vllm.answers.terms import terms
@@ -26,6 +26,8 @@ def advise_page(answer: AdviseAnswer) -> Page:
     sections.append(Section("blocks", (bounds,), say("Blocks"), quiet=True, spare=2))
     if answer.options:
         sections.append(Section("options", (_options(answer),), say("What serves it"), quiet=True, spare=1))
+    if not answer.holds:
+        sections.append(Section("further", (search_line(),), say("More GPUs"), quiet=True))
     lead = (Line(answer.head.layout, "muted"),)
     head = answer.head
     return Page(head.title, lead, tuple(sections), answer.warnings, head.notes, terms(), verdict=_verdict(answer))

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from glm_kvplan.engines.flag_words import command_lines
-from glm_kvplan.engines.fleets import Advised, FleetAnswer, Layouts, model_word, seek
+from glm_kvplan.engines.fleet_values import Advised, FleetAnswer, Layouts
+from glm_kvplan.engines.fleets import model_word, seek
 from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.served_requests import refuse_prefix_states
@@ -11,6 +12,20 @@ from glm_kvplan.engines.vllm.server_layouts import advise_server, server_layouts
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
 
+# Of the launch's own host or engine among others.
+_OF_HOSTS = frozenset(
+    (
+        *(
+            "--node-rank",
+            "--master-addr",
+            "--master-port",
+            "--headless",
+            "--data-parallel-address",
+            "--data-parallel-rank",
+        ),
+        *("--data-parallel-rpc-port", "--data-parallel-size-local", "--data-parallel-start-rank"),
+    )
+)
 # The first host serves; the others are told so.
 _HOSTS = ('--node-rank "$NODE_RANK" --master-addr "$HEAD_NODE"', '$([ "$NODE_RANK" = 0 ] || echo --headless)')
 
@@ -36,4 +51,5 @@ def answer_fleet(
 def launch_command(plan: Plan) -> str:
     """The whole command that starts one server of `plan`, a flag a line. On several hosts it is run on each of them."""
     hosts = _HOSTS if plan.hosts > 1 else ()
-    return command_lines(f"vllm serve {model_word(plan)}", FLAG, plan.flags, plan.environment, *hosts)
+    own = (words for option, words in plan.others.items() if option not in _OF_HOSTS)
+    return command_lines(f"vllm serve {model_word(plan)}", FLAG, plan.flags, plan.environment, *hosts, *own)

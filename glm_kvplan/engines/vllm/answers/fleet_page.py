@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.engines.fleets import FleetAnswer, FleetShown
+from glm_kvplan.engines.fleet_values import FleetAnswer, FleetShown
 from glm_kvplan.engines.fleets_page import fleets_page
 from glm_kvplan.engines.vllm.answers.memory_lines import bounds_line, memory_line
 from glm_kvplan.engines.vllm.block_bounds import BlockBounds

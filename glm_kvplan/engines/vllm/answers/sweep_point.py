@@ -6,8 +6,8 @@ from glm_kvplan.engines.sweep_columns import COMMON, Column
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.request_cost import token_bytes
 from glm_kvplan.engines.vllm.served_requests import served
-from glm_kvplan.engines.vllm.start import Start, start
-from glm_kvplan.engines.vllm.starting import memory_of
+from glm_kvplan.engines.vllm.start import Start
+from glm_kvplan.engines.vllm.starting import memory_of, start_with
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.show.said import say
@@ -88,7 +88,7 @@ def size_point(plan: Plan, given: MemoryGiven, prompt_tokens: int | None) -> Poi
     Raises RefusedError where the start fails, InputError for memory that is not known or cannot be.
     """
     memory, _ = memory_of(plan, given)
-    begun = start(plan.blocks, memory.nbytes)
+    begun = start_with(plan, memory, memory.nbytes)
     if begun.failure is not None:
         raise RefusedError(begun.failure.reason, begun.failure.source)
     return Point(plan, begun, memory.nbytes, memory.certainty)
