@@ -9,6 +9,7 @@ from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, Json, asked_engine, plan_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Concurrency, Context, read_load, read_workload
 from glm_kvplan.engines.by_name import answering, engine_answering
+from glm_kvplan.errors import InputError
 
 
 def _topics(ctx: typer.Context) -> list[str]:
@@ -36,6 +37,8 @@ def explain(
 
     Example: kvplan explain where --enable-hierarchical-cache
     """
+    if context is not None and ("," in context or ":" in context):
+        raise InputError(f"--context {context[:60]}: a topic is about requests of one length; give one")
     plan = plan_of(ctx)
     made = answering(plan, "explain")
     other = None if beside is None else read_load(plan, beside, "--beside")

@@ -27,7 +27,8 @@ def command_help(command: Any, ctx: typer.Context, *, every_flag: bool) -> str:
         of = "Arguments" if param.param_type_name == "argument" else panel or "Options"
         (engine if _of_engine(param) else own).setdefault(of, []).append(param)
     launch = " [-- LAUNCH COMMAND]" if DEPLOYMENT_PANEL in own else ""
-    parts = [f"{_bold(_said('Usage:'))} {' '.join([ctx.command_path, *command.collect_usage_pieces(ctx)])}{launch}"]
+    usage = [ctx.command_path, command.options_metavar, *(param.metavar for param in own.get("Arguments", ()))]
+    parts = [f"{_bold(_said('Usage:'))} {' '.join(usage)}{launch}"]
     parts += _paragraphs(command.help or "")
     for panel in sorted(own, key=lambda name: (name != "Arguments", name == DEPLOYMENT_PANEL)):
         parts.append(_rows(panel, (_row(param, ctx) for param in own[panel])))

@@ -21,7 +21,7 @@ _SAVE = "Save"
 def reconcile(
     context: typer.Context,
     log: Annotated[
-        str | None, typer.Argument(help="The server's log, plain or gzip; - for standard input.", metavar="LOG")
+        str | None, typer.Argument(help="The server's log, plain or gzip; - for standard input.", metavar="[LOG]")
     ] = None,
     url: Annotated[
         str | None,

@@ -111,15 +111,18 @@ def read_held(plan: Plan, lengths: str | None, concurrency: str | None, confiden
 
 
 def read_confidence(text: str) -> float:
-    """A share of the time; 0 for the mean. Raises InputError for anything else."""
+    """A share of the time, as 0.99 or 99%; 0 for the mean. Raises InputError for anything else."""
     if text == "mean":
         return 0.0
+    number = text.strip().removesuffix("%")
     try:
-        share = float(text)
+        share = float(number) if number == text.strip() else round(float(number) / 100, 9)
     except ValueError:
         share = 0.0
     if not 0.5 <= share <= 0.9999:  # of contexts.py, which one length does without
-        raise InputError(f"--confidence {text[:60]}: give a share of the time between 0.5 and 0.9999, or mean")
+        raise InputError(
+            f"--confidence {text[:60]}: give a share of the time between 0.5 and 0.9999 (or 50% and 99.99%), or mean"
+        )
     return share
 
 

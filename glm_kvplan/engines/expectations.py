@@ -24,7 +24,7 @@ WARNINGS = {
     "requests_capped": "fewer running requests are granted than the flags ask for",
     "assumed_gpu": "no GPU is named",
     "gpu_count": "the manifest asks for another number of GPUs than the layout has",
-    "launch": "a remark of the launch command's reader, such as an unknown flag",
+    "launch": "a remark of the launch command's reader, such as a flag given twice",
     "resolve": "the engine accepts a flag that does not do what it seems to",
     "draft_not_counted": "HiCache: a draft model's host pool is not counted",
     "scales_lost": "HiCache: FP8 scales have no host copy",

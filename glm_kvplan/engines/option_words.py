@@ -41,7 +41,7 @@ class Options:
     checked: dict[str, object] = field(default_factory=dict)  # flags that move no memory but may keep it from starting
     other: dict[str, Word] = field(default_factory=dict)  # options that touch no memory, with their last value
     ignored: int = 0  # how many of those stood there
-    unknown: list[str] = field(default_factory=list)
+    unknown: dict[str, str] = field(default_factory=dict)  # and where each stood
     positions: dict[str, str] = field(default_factory=dict)  # flag name: where its value stood
     repeated: list[str] = field(default_factory=list)  # a line for each flag given twice
     typed: dict[str, str] = field(default_factory=dict)  # options of `other` as one would type them; no secrets
@@ -139,7 +139,7 @@ def _unknown(options: Options, word: Word, table: OptionTable) -> None:
     twin = table.twin(option)
     if twin is not None:
         raise InputError(f"{word.place}: {printable(option)} is a flag of another engine; here it is {twin}")
-    options.unknown.append(option_shown(like(option, word.text)))
+    options.unknown.setdefault(option_shown(like(option, word.text)), word.place)
 
 
 def _keep_outside(options: Options, option: str, word: Word, values: list[Word], table: OptionTable) -> None:
@@ -208,7 +208,7 @@ def laid_over(above: Options, below: Options) -> Options:
         {**below.checked, **above.checked},
         {**below.other, **above.other},
         below.ignored + above.ignored,
-        [*below.unknown, *above.unknown],
+        {**below.unknown, **above.unknown},
         {**below.positions, **above.positions},
         [*below.repeated, *above.repeated],
         {**below.typed, **above.typed},
@@ -234,10 +234,24 @@ def warnings_of(options: Options, table: OptionTable) -> list[str]:
             advice.setdefault(table.beside[option], []).append(option)
     lines += [f"{', '.join(named)}: {text}" for text, named in advice.items()]
     if options.unknown:
-        named = [_with_hint(option, table) for option in dict.fromkeys(options.unknown)]
-        more = f" and {len(named) - 12} more" if len(named) > 12 else ""
-        lines.append(f"unknown to engine {table.release}, left out: {', '.join(named[:12])}{more}")
+        lines.append(f"unknown to engine {table.release}, left out: {_named(options, table)}")
     return lines
+
+
+def refuse_unknown(options: Options, table: OptionTable) -> None:
+    """Refuse options that the release does not have, as its own parser does. Raises InputError."""
+    if options.unknown:
+        place = next(iter(options.unknown.values()))
+        raise InputError(
+            f"{place}: unknown to engine {table.release}, which would not start: {_named(options, table)}; "
+            "a patched build is planned by --engine FILE.toml"
+        )
+
+
+def _named(options: Options, table: OptionTable) -> str:
+    """The unknown options, a hint beside each."""
+    named = [_with_hint(option, table) for option in options.unknown]
+    return ", ".join(named[:12]) + (f" and {len(named) - 12} more" if len(named) > 12 else "")
 
 
 def _with_hint(option: str, table: OptionTable) -> str:

@@ -8,6 +8,7 @@ SERVERS = (
         "sglang",
         ("sglang.launch_server", "dynamo.sglang", "sglang_router.launch_server"),
         ("sglang/launch_server.py",),
+        wrappers=("dynamo.sglang", "sglang_router.launch_server"),
         flags=(
             *("--model-path", "--tp-size", "--tp", "--dp-size", "--mem-fraction-static", "--context-length"),
             *("--max-running-requests", "--chunked-prefill-size", "--disable-radix-cache", "--mamba-ssm-dtype"),
@@ -21,6 +22,7 @@ SERVERS = (
         ("vllm.entrypoints.openai.api_server", "dynamo.vllm"),
         ("vllm/entrypoints/openai/api_server.py",),
         ("vllm/vllm-openai",),
+        wrappers=("dynamo.vllm",),
         flags=(
             *("--max-model-len", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens"),
             *("--enable-expert-parallel", "--enable-prefix-caching", "--no-enable-prefix-caching", "--block-size"),

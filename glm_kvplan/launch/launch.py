@@ -14,6 +14,7 @@ class Server(NamedTuple):
     modules: tuple[str, ...]
     scripts: tuple[str, ...] = ()  # endings of a path
     images: tuple[str, ...] = ()  # container images that start it: what follows are its words
+    wrappers: tuple[str, ...] = ()  # of the modules those that take flags of their own beside the engine's
     flags: tuple[str, ...] = ()  # no other program has them: flags alone, or keys of a file, are this server's
 
     def named_in(self, text: str) -> bool:
@@ -59,6 +60,7 @@ class Launch(NamedTuple):
     container: Container | None = None
     settings: Settings | None = None  # below its words
     within: str = ""  # what a message about it begins with
+    wrapped: bool = False  # flags of another program may stand among its words
 
     @property
     def label(self) -> str:

@@ -168,7 +168,7 @@ def _launches(node: dict[str, Any], above: _Above, name: str, servers: Sequence[
     if above.model:
         words = [Word(above.model, "modelURL"), *words]
     settings = Settings(values, container.label, own=False)
-    return Found([Launch(tuple(words), True, environment, own.engine, None, container, settings, place)])
+    return Found([Launch(tuple(words), True, environment, own.engine, None, container, settings, place, True)])
 
 
 def _values(node: dict[str, Any]) -> dict[object, object]:
@@ -200,7 +200,9 @@ def container_launches(
     told = own or (flags_of(words, servers) if words[0].text.startswith("--") else None)
     try:
         if told is not None and not any(told.named_in(word.text) for word in words[:3]):
-            launches: Sequence[Launch] = [Launch(tuple(words), told is own, environment, told.engine)]
+            launches: Sequence[Launch] = [
+                Launch(tuple(words), told is own, environment, told.engine, wrapped=told is not own)
+            ]
             notes: tuple[str, ...] = ()
         elif any(server.named_in(word.text) for server in servers for word in words):
             found = launches_of_words(tuple(words), servers, environment, around)

@@ -84,6 +84,7 @@ def _launch(found: _Found, document: dict[Any, Any], name: str, servers: Sequenc
         container=None if whole else _container(names, found, document),
         settings=Settings(data, name if whole else printable("/".join(names), 200), own=whole),
         within="" if whole else name,
+        wrapped=not whole,
     )
 
 

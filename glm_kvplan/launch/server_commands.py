@@ -133,7 +133,8 @@ class _Finder:
     def found(
         self, words: tuple[Word, ...], at: int, start: int, server: Server, serve: bool, outer: Mapping[str, Word]
     ) -> None:
-        self.launches.append(Launch(words[start:], serve, _environment(words[:at], outer), server.engine))
+        environment, wrapped = _environment(words[:at], outer), words[at].text in server.wrappers
+        self.launches.append(Launch(words[start:], serve, environment, server.engine, wrapped=wrapped))
 
     def inside(
         self,

@@ -319,9 +319,7 @@ def test_another_engine_and_gpu_for_every_file(tmp_path: Path) -> None:
 
 
 def test_a_launch_file_and_its_flags(tmp_path: Path) -> None:
-    (tmp_path / "serve.sh").write_text(
-        "exec python -m sglang.launch_server --model-path x/GLM-5.3-Flash --tp 8 --foo 1\n"
-    )
+    (tmp_path / "serve.sh").write_text("exec python -m dynamo.sglang --model-path x/GLM-5.3-Flash --tp 8 --foo 1\n")
     checked = check(tmp_path, "gpu: H200\nlaunch_file: serve.sh\nflags: {max_running_requests: 4}\n")
     assert checked.plan is not None
     assert (checked.plan.deployment.tp_size, checked.plan.deployment.max_running_requests) == (8, 4)

@@ -132,6 +132,13 @@ def test_a_refusal_and_what_the_reader_says_are_marked(tmp_path: Path) -> None:
     assert (Path(error.cause.path).name, error.cause.line) == ("serve.sh", 3)
     assert next(github_lines(judged(answer))).startswith(f"::error file={tmp_path / 'serve.sh'},line=3,title=unusable")
     answer = check(tmp_path, f"{SGLANG} --tp 8 \\\n  --frobnicate 3\n", "")
+    (error,) = (file.error for file in answer.files)
+    assert error is not None and error.cause is not None
+    assert (Path(error.cause.path).name, error.cause.line) == ("serve.sh", 2)
+    wrapped = SGLANG.replace("sglang.launch_server", "dynamo.sglang").replace(
+        "sglang serve", "python -m dynamo.sglang --model"
+    )
+    answer = check(tmp_path, f"{wrapped} --tp 8 \\\n  --frobnicate 3\n", "")
     assert causes(answer) == {"launch": ("serve.sh", 2)}
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
-from running import run
+from running import ended, run
 
 import glm_kvplan as kv
+from glm_kvplan.cli.workload_options import read_confidence
 
 MANIFEST = """
 apiVersion: v1
@@ -107,3 +108,30 @@ def test_advice_says_what_its_memory_is(capsys: pytest.CaptureFixture[str]) -> N
     assert low == min(64, solved["max_total_num_tokens"] // 32768, solved["max_running_requests"])
     measured = json.loads(run(capsys, *words, "--pre-gib", "77", "--available-gib", "39", "--json")[1])
     assert measured["served_span"] == [measured["served"]["requests"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("sweep", "--over", "mem-fraction-static=0.8-0.9"), "such as 0.85, or a range 0.80..0.90:0.05"),
+        (("sweep", "--over", "tp-size=1:8"), "or a range 1..8, 1..8:x2"),
+        (("explain", "row", "--context", "8k,128k"), "a topic is about requests of one length"),
+        (("solve", "--confidence", "101%"), "or 50% and 99.99%"),
+    ],
+)
+def test_what_cannot_be_read_is_answered_with_what_can(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    assert ended(*words) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("share", ["0.999", "99.9%"])
+def test_a_share_of_the_time_may_be_per_cent(share: str) -> None:
+    assert read_confidence(share) == 0.999
+
+
+@pytest.mark.parametrize(("command", "words"), [("check", "[OPTIONS] FILE..."), ("reconcile", "[OPTIONS] [LOG]")])
+def test_help_brackets_what_may_be_left_out(capsys: pytest.CaptureFixture[str], command: str, words: str) -> None:
+    assert ended(command, "--help") == 0
+    assert f"Usage: kvplan {command} {words}" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.option_lists import option_table, releases_with
@@ -92,15 +93,43 @@ def test_given_twice_the_last_wins() -> None:
     assert command.warnings == ("--tp-size is given twice (line 1: 4, line 2: 8); the engine takes the last",)
 
 
-def test_unknown_flags_are_one_warning() -> None:
-    command = read_launch_command(
-        "sglang serve x --nsa-decode-backend trtllm --turbo --turbo --grpc-response-timeout-secs 3", "0.5.20"
-    )
-    assert command.unknown == ("--nsa-decode-backend", "--turbo", "--grpc-response-timeout-secs")
-    assert command.warnings == (
-        "unknown to engine 0.5.20, left out: --nsa-decode-backend (is it --dsa-decode-backend?), --turbo, "
-        "--grpc-response-timeout-secs (in 0.5.21, 0.5.22, 0.5.23)",
-    )
+UNKNOWN = "--nsa-decode-backend trtllm --turbo --turbo --grpc-response-timeout-secs 3"
+NAMED = (
+    "--nsa-decode-backend (is it --dsa-decode-backend?), --turbo, "
+    "--grpc-response-timeout-secs (in 0.5.21, 0.5.22, 0.5.23)"
+)
+
+
+@pytest.mark.parametrize("start", ["sglang serve x", "python -m sglang.launch_server --model-path x", "--tp-size 8"])
+def test_flags_that_the_release_does_not_have_are_refused(start: str) -> None:
+    """Its parser is argparse's, whose parse_args refuses them (server_args.py:696 at 0.5.23): all are named at once."""
+    with pytest.raises(InputError) as refused:
+        read_launch_command(f"{start} {UNKNOWN}", "0.5.20")
+    assert str(refused.value).startswith(f"line 1: unknown to engine 0.5.20, which would not start: {NAMED}; ")
+
+
+def test_a_wrapper_s_own_flags_are_one_warning() -> None:
+    """Dynamo and the router take flags of their own beside the engine's."""
+    for module in ("dynamo.sglang", "sglang_router.launch_server"):
+        command = read_launch_command(f"python -m {module} --model-path x --tp 8 {UNKNOWN}", "0.5.20")
+        assert command.flags == {"tp_size": 8}
+        assert command.unknown == ("--nsa-decode-backend", "--turbo", "--grpc-response-timeout-secs")
+        assert command.warnings == (f"unknown to engine 0.5.20, left out: {NAMED}",)
+
+
+def test_a_patched_build_may_have_flags_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text('base = "0.5.23"\n', encoding="utf-8")
+    found = plan(launch="sglang serve zai-org/GLM-5.3-Flash --tp 8 --turbo", gpu="h200", engine=str(file))
+    assert "unknown to engine 0.5.23, left out: --turbo" in found.notes
+    with pytest.raises(InputError, match=r"--turbo; a patched build is planned by --engine FILE\.toml"):
+        plan(launch="sglang serve zai-org/GLM-5.3-Flash --tp 8 --turbo", gpu="h200", engine="0.5.23")
+
+
+def test_a_beginning_is_read_as_argparse_reads_it() -> None:
+    assert read_launch_command("sglang serve x --max-total-token 300000").flags == {"max_total_tokens": 300000}
+    with pytest.raises(InputError, match=r"--max-total-tokn \(is it --max-total-tokens\?\)"):
+        read_launch_command("sglang serve x --max-total-tokn 300000")
 
 
 def test_a_broken_continuation_is_told() -> None:

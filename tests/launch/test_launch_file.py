@@ -72,7 +72,6 @@ def test_the_command_line_wins_over_the_yaml(tmp_path: Path) -> None:
         "model-path: zai-org/GLM-5.3-Flash\nrevision: main\ntensor-parallel-size: 8\nmem-fraction-static: 0.8\n"
         "enable-dp-attention: true\ndisable-radix-cache: false\nhost: 0.0.0.0\nmax-total-tokens: 128Ki\n"
         "cuda-graph-bs-decode: [1, 2, 4]\njson-model-override-args: {rope_scaling: null}\nlora-target-modules: []\n"
-        "made-up: 3\n"
     )
     path = tmp_path / "server.yaml"
     path.write_text(yaml, encoding="utf-8")
@@ -89,7 +88,12 @@ def test_the_command_line_wins_over_the_yaml(tmp_path: Path) -> None:
     assert (command.model, command.revision) == ("zai-org/GLM-5.3-Flash", "main")
     assert command.positions["tp_size"] == "word 6"
     assert command.positions["mem_fraction_static"] == "server.yaml"
-    assert (command.ignored, command.unknown) == (1, ("--made-up",))
+    assert (command.ignored, command.unknown) == (1, ())
+
+
+def test_a_key_that_is_no_flag_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"server\.yaml: unknown to engine .*: --made-up"):
+        _with_yaml(tmp_path, "made-up: 3\n")
 
 
 def test_yaml_spellings(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _number(text: str, place: str, suffixes: bool) -> Fraction:
     text = text.strip()
     found = _NUMBER.fullmatch(text)
     if found is None or (found[2] and not suffixes):
-        example = "8k (times 1024)" if suffixes else "0.85"
+        example = "8k (times 1024), or a range 1..8, 1..8:x2" if suffixes else "0.85, or a range 0.80..0.90:0.05"
         raise InputError(f"{place}: {text[:40]!r} is not a number such as {example}")
     number = Fraction(text[: len(text) - len(found[2])]) * COUNT_FACTOR[found[2].lower()]
     if abs(number) > LARGEST_COUNT:

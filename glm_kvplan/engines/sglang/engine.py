@@ -66,7 +66,8 @@ class _Sglang:
         # the reader is a third of the start-up time, and most questions come without a launch command
         from glm_kvplan.engines.sglang.launch_command import command_of
 
-        return command_of(launch, release.base_release, within)
+        patched = release.release != release.base_release
+        return command_of(launch, release.base_release, within, patched=patched)
 
     # what reads boot logs is imported where one is read
     def log_reader(self) -> "LogReader":

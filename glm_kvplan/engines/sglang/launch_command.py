@@ -5,7 +5,7 @@ from pathlib import Path
 
 from glm_kvplan.engines.config_file import with_settings
 from glm_kvplan.engines.launches import LaunchCommand, one_launch
-from glm_kvplan.engines.option_words import Options, others, read_options, warnings_of
+from glm_kvplan.engines.option_words import Options, others, read_options, refuse_unknown, warnings_of
 from glm_kvplan.engines.sglang.config_keys import CONFIG
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.option_lists import option_table
@@ -26,12 +26,19 @@ def read_launch_command(
 
 
 def command_of(
-    launch: Launch, release: str = BASELINE, within: Path | None = None, notes: Sequence[str] = ()
+    launch: Launch,
+    release: str = BASELINE,
+    within: Path | None = None,
+    notes: Sequence[str] = (),
+    *,
+    patched: bool = False,
 ) -> LaunchCommand:
     """One launch read, its own --config file included: the command line wins over it.
 
-    Raises InputError for a variable that is not defined in the text where its value matters, a wrong,
-    missing or superfluous value, and a file that cannot be read (or lies outside `within`).
+    An option that `release` does not have is refused, as its parser does; of a `patched` build, and where another
+    program's flags may stand among the words, it is left out. Raises InputError for that, for a variable that is not
+    defined in the text where its value matters, a wrong, missing or superfluous value, and a file that cannot be read
+    (or lies outside `within`).
     """
     table = option_table(release)
     words = list(launch.words)
@@ -45,6 +52,8 @@ def command_of(
     if "--config" in options.other and not any(word.text == "--config" for word in words):
         warnings.append("the engine reads no file for this spelling of --config; write --config FILE with a blank")
     options = with_settings(options, launch, CONFIG, table, within)
+    if not (patched or launch.wrapped):
+        refuse_unknown(options, table)
     model = _value(options, "--model-path") or model
     environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     role = str(options.flags.get("disaggregation_mode", "null"))
@@ -55,7 +64,7 @@ def command_of(
         model=model,
         revision=_value(options, "--revision"),
         ignored=options.ignored,
-        unknown=tuple(dict.fromkeys(options.unknown)),
+        unknown=tuple(options.unknown),
         warnings=(*warnings, *warnings_of(options, table)),
         positions=options.positions,
         others=others(options, table),

@@ -65,7 +65,8 @@ class _Vllm:
     def read(self, launch: "Launch", release: profile.EngineProfile, within: "Path | None" = None) -> "LaunchCommand":
         from glm_kvplan.engines.vllm.launch_command import command_of
 
-        return command_of(launch, release.base_release, within)
+        patched = release.release != release.base_release
+        return command_of(launch, release.base_release, within, patched=patched)
 
     # what reads boot logs is imported where one is read
     def log_reader(self) -> "LogReader":

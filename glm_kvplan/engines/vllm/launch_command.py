@@ -5,7 +5,7 @@ from pathlib import Path
 
 from glm_kvplan.engines.config_file import config_word, with_settings
 from glm_kvplan.engines.launches import LaunchCommand, one_launch
-from glm_kvplan.engines.option_words import others, read_options, warnings_of
+from glm_kvplan.engines.option_words import others, read_options, refuse_unknown, warnings_of
 from glm_kvplan.engines.vllm.config_keys import CONFIG
 from glm_kvplan.engines.vllm.environment import ENVIRONMENT
 from glm_kvplan.engines.vllm.flexible_words import plain_words
@@ -23,12 +23,21 @@ def read_launch_command(words: Sequence[str] | str, release: str, within: Path |
     return command_of(launch, release, within, notes)
 
 
-def command_of(launch: Launch, release: str, within: Path | None = None, notes: Sequence[str] = ()) -> LaunchCommand:
+def command_of(
+    launch: Launch,
+    release: str,
+    within: Path | None = None,
+    notes: Sequence[str] = (),
+    *,
+    patched: bool = False,
+) -> LaunchCommand:
     """One launch read, its own YAML --config file included: the command line wins over it.
 
-    Only the exact word --config with a blank after it names a file (utils/argparse_utils.py at 0.33.0). Raises
-    InputError for a variable that is not defined in the text where its value matters, a wrong, missing
-    or superfluous value, and a file that cannot be read (or lies outside `within`).
+    Only the exact word --config with a blank after it names a file (utils/argparse_utils.py at 0.33.0). An option that
+    `release` does not have is refused, as its parser does; of a `patched` build, and where another program's flags may
+    stand among the words, it is left out. Raises InputError for that, for a variable that is not defined in the text
+    where its value matters, a wrong, missing or superfluous value, and a file that cannot be read (or lies outside
+    `within`).
     """
     table = option_table(release)
     given = list(launch.words)
@@ -38,6 +47,8 @@ def command_of(launch: Launch, release: str, within: Path | None = None, notes: 
     warnings = list(notes)
     plain = plain_words(_without_config(given))
     options = with_settings(read_options(plain, table), launch, CONFIG, table, within)
+    if not (patched or launch.wrapped):
+        refuse_unknown(options, table)
     named = options.other.get("--model")
     if model is None:
         model = named
@@ -53,7 +64,7 @@ def command_of(launch: Launch, release: str, within: Path | None = None, notes: 
         model=None if model is None else model.text,
         revision=None if revision is None else defined(revision, "--revision"),
         ignored=options.ignored,
-        unknown=tuple(dict.fromkeys(options.unknown)),
+        unknown=tuple(options.unknown),
         warnings=(*warnings, *warnings_of(options, table)),
         positions=options.positions,
         others=others(options, table),
