@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 _TOKEN = re.compile(
-    r"\s*(?:(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,2}#[0-9a-zA-Z]{1,20}|[0-9]{1,20})|([A-Za-z_]\w*)"
+    r"\s*(?:(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,2}#[0-9a-zA-Z]{1,20}|[0-9]{1,20})|([A-Za-z_]\w*(?:\[[^\[\]]*\])?)"
     r"|(<<=|>>=|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%<>=!~&|^?:(),]))"
 )
 _BINARY = (
@@ -19,13 +19,16 @@ class ArithmeticProblem(Exception):
     """What bash would refuse, or what is not read here."""
 
 
-def calculate(text: str, value: Callable[[str], int], assign: Callable[[str, int], None]) -> int:
-    """The value of an expression; names are asked of `value`. Raises ArithmeticProblem."""
+def calculate(text: str, value: Callable[[str], int], assign: Callable[[str, int | None], None]) -> int:
+    """The value of an expression; names (`x`, `x[1]`) are asked of `value`. Raises ArithmeticProblem.
+
+    `assign` is told None for an assignment that is not reached: `0 && (x = 1)`.
+    """
     return _Calculator(text, value, assign).whole()
 
 
 class _Calculator:
-    def __init__(self, text: str, value: Callable[[str], int], assign: Callable[[str, int], None]) -> None:
+    def __init__(self, text: str, value: Callable[[str], int], assign: Callable[[str, int | None], None]) -> None:
         self.tokens: list[tuple[str, str]] = []
         at = 0
         text = text.rstrip()
@@ -38,6 +41,7 @@ class _Calculator:
             at = match.end()
         self.value, self.assign = value, assign
         self.at = self.depth = 0
+        self.skipped = 0  # above 0: in what `&&`, `||` and `?` pass over
 
     def whole(self) -> int:
         if not self.tokens:
@@ -70,15 +74,15 @@ class _Calculator:
         if kind == "name" and operator in _ASSIGNS:
             self.at += 2
             new = self.ternary()
-            found = new if operator == "=" else _apply(operator[:-1], self.value(name), new)
-            self.assign(name, found)
+            found = new if operator == "=" else self.apply(operator[:-1], self.asked(name), new)
+            self.assign(name, None if self.skipped else found)
         else:
             found = self.binary(0)
             if self.accept("?"):
-                first = self.ternary()
+                first = self.passing(not found, self.comma)
                 if not self.accept(":"):
                     raise ArithmeticProblem
-                second = self.ternary()
+                second = self.passing(bool(found), self.ternary)
                 found = first if found else second
         self.depth -= 1
         return found
@@ -88,8 +92,21 @@ class _Calculator:
             return self.power()
         found = self.binary(level + 1)
         while operator := self.accept(*_BINARY[level]):
-            found = _apply(operator, found, self.binary(level + 1))
+            decided = (operator == "&&" and not found) or (operator == "||" and bool(found))
+            found = self.apply(operator, found, self.passing(decided, lambda: self.binary(level + 1)))
         return found
+
+    def passing(self, over: bool, read: Callable[[], int]) -> int:
+        self.skipped += over
+        found = read()
+        self.skipped -= over
+        return found
+
+    def apply(self, operator: str, left: int, right: int) -> int:
+        return 0 if self.skipped else _apply(operator, left, right)
+
+    def asked(self, name: str) -> int:
+        return 0 if self.skipped else self.value(name)
 
     def power(self) -> int:
         found = self.unary()
@@ -126,7 +143,7 @@ class _Calculator:
             if operator := self.accept("++", "--"):
                 change = 1 if operator == "++" else -1
                 return self.step(text, change) - change
-            return self.value(text)
+            return self.asked(text)
         finally:
             self.depth -= 1
 
@@ -138,8 +155,8 @@ class _Calculator:
         return text
 
     def step(self, name: str, change: int) -> int:
-        found = _wrapped(self.value(name) + change)
-        self.assign(name, found)
+        found = _wrapped(self.asked(name) + change)
+        self.assign(name, None if self.skipped else found)
         return found
 
 

@@ -1,90 +1,185 @@
 """Assignments of a script: `name=value`, `name+=value`, `name[index]=value`, `name=(values)`."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from glm_kvplan.launch.bash.leaving import Leave
 from glm_kvplan.launch.bash.syntax import Assignment, Text, WordNode
-from glm_kvplan.launch.bash.values import Array, Scalar, Table, Unset, Value, first_of, known_text, missing
+from glm_kvplan.launch.bash.values import (
+    UNSET,
+    Array,
+    Scalar,
+    Table,
+    Unset,
+    Value,
+    first_of,
+    known_text,
+    mark_of,
+    missing,
+    plain,
+)
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
-_KEYED = re.compile(r"\[([^\]]*)\]=")
-_MOST_GAPS = 4096
-
 
 def assigned(shell: "Interpreter", found: Assignment) -> None:
     """Carry one assignment out."""
+    if "r" in shell.scope.attributes(found.name):
+        raise Leave("exit", status=False)  # as bash does
     if not isinstance(found.value, WordNode):
         shell.assign(found.name, _list(shell, found))
         return
     value = shell.expander.scalar(found.value.parts, found.value.line)  # first: it may assign the variable itself
-    if found.index is not None:
-        shell.assign(found.name, _with_element(shell, shell.get(found.name), found, value))
-    elif found.append:
-        shell.assign(found.name, appended(shell.get(found.name), value, found.name))
+    store(shell, found.name, value, _index(shell, found), found.append)
+
+
+def _index(shell: "Interpreter", found: Assignment) -> str | None:
+    if found.index is None:
+        return None
+    text = known_text(shell.expander.scalar(found.index, 0))
+    return "?" if text is None else text
+
+
+def store(shell: "Interpreter", name: str, value: Scalar, index: str | None = None, append: bool = False) -> None:
+    """`name=value`, of a list its first element; `name[index]=value`, "?" for an index that is not known."""
+    before = shell.get(name)
+    if index is None and isinstance(before, Array | Table):
+        index = "0"
+    if index is None:
+        shell.assign(name, appended(shell, before, value, name) if append else value)
     else:
-        shell.assign(found.name, value)
+        shell.assign(name, _with_element(shell, before, name, index, value, append))
 
 
-def appended(before: Value, value: Scalar, name: str) -> Value:
-    """What `name+=value` makes of the value before."""
-    match before:
-        case Unset():
-            return value
-        case Array(values):
-            return Array(((*(values[0] if values else ()), *value), *values[1:]))
-        case _:
-            return (*first_of(before, name), *value)
+def stored_at(shell: "Interpreter", target: str, value: Scalar) -> None:
+    """`store` where the name, perhaps with an index, is given as text."""
+    match = re.fullmatch(r"([A-Za-z_]\w*)(?:\[(.*)\])?", target, re.ASCII)
+    if match is not None:
+        store(shell, match[1], value, match[2])
+
+
+def appended(shell: "Interpreter", before: Value, value: Scalar, name: str) -> Scalar:
+    """What `name+=value` makes of one value."""
+    if isinstance(before, Unset):
+        return value
+    if "i" in shell.scope.attributes(name):
+        return (*plain("("), *first_of(before, name), *plain(")+("), *value, *plain(")"))
+    return (*first_of(before, name), *value)
 
 
 def _list(shell: "Interpreter", found: Assignment) -> Value:
     assert not isinstance(found.value, WordNode)
-    keyed = [_keyed(shell, node) for node in found.value]
-    if keyed and all(entry is not None for entry in keyed):
-        before = shell.get(found.name)
-        earlier = dict(before.values) if found.append and isinstance(before, Table) else {}
-        return Table({**earlier, **dict(entry for entry in keyed if entry is not None)})
-    values = tuple(one.value for one in shell.expander.fields(found.value))
     before = shell.get(found.name)
-    if not found.append or before is None or isinstance(before, Unset | Table):
-        return Array(values)  # where nobody has begun it: the environment holds no lists
-    earlier_values = before.values if isinstance(before, Array) else (first_of(before, found.name),)
-    return Array((*earlier_values, *values))
+    if isinstance(before, Table) and (found.append or not before.numbered):
+        return missing(f"${found.name}") if before.numbered else _table(shell, found, before)
+    values: list[Scalar] = []
+    if found.append and before is not None and not isinstance(before, Unset | Table):  # the environment holds no lists
+        values += before.values if isinstance(before, Array) else (first_of(before, found.name),)
+    for number, node in enumerate(found.value):
+        if isinstance(node, Assignment):
+            return _with_indices(shell, found, values, number)
+        values += [one.value for one in shell.expander.fields((node,))]
+    return Array(tuple(values))
 
 
-def _keyed(shell: "Interpreter", node: WordNode) -> tuple[str, Scalar] | None:
-    """`[key]=value` inside a list."""
-    first = node.parts[0] if node.parts else None
-    if not isinstance(first, Text) or first.quoted:
+def _with_indices(shell: "Interpreter", found: Assignment, before: list[Scalar], start: int) -> Value:
+    """A list whose values from `start` on may say where they stand."""
+    assert not isinstance(found.value, WordNode)
+    values = dict(enumerate(before))
+    at = len(values)
+    for node in found.value[start:]:
+        if isinstance(node, WordNode):
+            entries = [one.value for one in shell.expander.fields((node,))]
+        else:
+            index = _number(shell, _index(shell, node) or "", len(values))
+            if index is None:
+                return missing(f"${found.name}")
+            at, entry = index, _scalar(shell, node)
+            entries = [appended(shell, values.get(at, UNSET), entry, found.name) if node.append else entry]
+        values |= enumerate(entries, at)
+        at += len(entries)
+    return _numbered(values)
+
+
+def _numbered(values: Mapping[int, Scalar]) -> Value:
+    """A list given by its indices, which may leave gaps."""
+    if len(values) == max(values, default=-1) + 1:
+        return Array(tuple(values[at] for at in range(len(values))))
+    return Table({str(at): values[at] for at in sorted(values)}, numbered=True)
+
+
+def _table(shell: "Interpreter", found: Assignment, before: Table) -> Value:
+    assert not isinstance(found.value, WordNode)
+    values = dict(before.values) if found.append else {}
+    for node in found.value:
+        key = None if isinstance(node, WordNode) else _index(shell, node)
+        if isinstance(node, WordNode) or key in (None, "?"):
+            return missing(f"${found.name}")
+        assert key is not None
+        value = _scalar(shell, node)
+        values[key] = appended(shell, values.get(key, UNSET), value, found.name) if node.append else value
+        shell.scope.keep_secret(key, values[key])
+    return Table(values)
+
+
+def _scalar(shell: "Interpreter", node: Assignment) -> Scalar:
+    assert isinstance(node.value, WordNode)
+    return shell.expander.scalar(node.value.parts, node.value.line)
+
+
+def _number(shell: "Interpreter", index: str, length: int) -> int | None:
+    """Where in a list of `length` values an index lies; None where that is not known, or below its start."""
+    text = known_text(shell.expander.calculated((Text(index, True),), 0)) if index != "?" else None
+    if text is None or not re.fullmatch("-?[0-9]{1,9}", text):
         return None
-    match = _KEYED.match(first.text)
-    if match is None:
-        return None
-    rest = Text(first.text[match.end() :], False)
-    parts = (rest, *node.parts[1:]) if rest.text else node.parts[1:]
-    value = shell.expander.scalar(parts, node.line)
-    shell.scope.keep_secret(match[1], value)
-    return match[1], value
+    at = int(text) + length if text.startswith("-") else int(text)
+    return at if at >= 0 else None
 
 
-def _with_element(shell: "Interpreter", before: Value, found: Assignment, value: Scalar) -> Value:
-    key = (found.index or "").strip("\"'")
-    shell.scope.keep_secret(key, value)
-    if isinstance(before, Table):
-        new = appended(before.values.get(key, ()), value, key) if found.append else value
-        return Table({**before.values, key: first_of(new, key)})
-    index = known_text(shell.expander.calculated((Text(key, True),), 0)) if "$" not in key else None
-    values = list(before.values) if isinstance(before, Array) else [before] if isinstance(before, tuple) else []
-    if index is None or not index.isdigit() or int(index) > min(len(values), _MOST_GAPS):
-        return missing(f"${found.name}") if values else Table({key: value})
-    at = int(index)
-    if found.append and at < len(values):
-        value = (*values[at], *value)
+def _with_element(shell: "Interpreter", before: Value, name: str, index: str, value: Scalar, append: bool) -> Value:
+    unknown = missing(f"${name}")
+    if isinstance(before, Table) and not before.numbered:
+        if index == "?":
+            return unknown
+        shell.scope.keep_secret(index, value)
+        new = appended(shell, before.values.get(index, UNSET), value, name) if append else value
+        return Table({**before.values, index: new})
+    shell.scope.keep_secret(index, value)
+    if isinstance(before, tuple) and mark_of(before) is not None:
+        return unknown  # it may be a list of any length
+    values = before.values if isinstance(before, Array) else (before,) if isinstance(before, tuple) else ()
+    at = None if isinstance(before, Table) and index.startswith("-") else _number(shell, index, len(values))
+    if at is None:
+        return unknown
+    if isinstance(before, Table) or at > len(values):
+        found = _by_number(before, values)
+        found[at] = appended(shell, found.get(at, UNSET), value, name) if append else value
+        return _numbered(found)
+    if append:
+        value = appended(shell, values[at] if at < len(values) else UNSET, value, name)
     return Array((*values[:at], value, *values[at + 1 :]))
 
 
-def empty_list(shell: "Interpreter", name: str, table: bool) -> None:
-    """`declare -a name` or `declare -A name`."""
-    if not isinstance(shell.get(name), Array | Table):
-        shell.assign(name, Table({}) if table else Array(()))
+def _by_number(value: Value, values: Sequence[Scalar]) -> dict[int, Scalar]:
+    if isinstance(value, Table):
+        return {int(key): one for key, one in value.values.items()}
+    return dict(enumerate(values))
+
+
+def without_element(shell: "Interpreter", name: str, index: str) -> None:
+    """`unset name[index]`."""
+    before = shell.get(name)
+    found: Value = missing(f"${name}")
+    if index in ("?", "@", "*"):
+        pass
+    elif isinstance(before, Table) and not before.numbered:
+        found = Table({key: value for key, value in before.values.items() if key != index})
+    elif isinstance(before, Array | Table) and not (isinstance(before, Table) and index.startswith("-")):
+        values = _by_number(before, before.values if isinstance(before, Array) else ())
+        at = _number(shell, index, len(values))
+        if at is not None:
+            values.pop(at, None)
+            found = _numbered(values)
+    shell.assign(name, found)

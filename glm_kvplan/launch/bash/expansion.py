@@ -6,8 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.launch.bash import arithmetic
+from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.brace_words import with_braces
 from glm_kvplan.launch.bash.glob_patterns import LONGEST, Pattern, pattern_of
+from glm_kvplan.launch.bash.leaving import Leave
+from glm_kvplan.launch.bash.parameter_changes import slice_of, transformed
 from glm_kvplan.launch.bash.syntax import Arithmetic, Given, Parameter, Part, Substitution, Text, WordNode
 from glm_kvplan.launch.bash.values import (
     UNSET,
@@ -25,16 +28,21 @@ from glm_kvplan.launch.bash.values import (
     plain,
     text_of,
 )
-from glm_kvplan.launch.marked_words import Mark, Piece
+from glm_kvplan.launch.bash.word_splitting import Words
+from glm_kvplan.launch.marked_words import Mark, Piece, printable
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
 _ALL = ("@", "*")
+_DEEPEST_VALUE = 20  # expressions that are values of variables of expressions
 
 
 class Segment(NamedTuple):
-    """A piece of a word; `splits`: at its blanks words end. None for the piece: a word ends here."""
+    """A piece of a word; `splits`: at its blanks words end.
+
+    None for the piece: a word ends here; `splits`, where no words end, IFS joins (`$*`), a blank otherwise (`$@`).
+    """
 
     piece: Piece | None
     splits: bool = False
@@ -51,52 +59,52 @@ class Field(NamedTuple):
         return text_of(self.value)
 
 
-_BREAK = Segment(None)
-
-
 class Expander:
     """Expansions as the interpreter's variables have them now."""
 
     def __init__(self, shell: "Interpreter") -> None:
         self.shell = shell
+        self.calculating = 0
 
     def fields(self, nodes: Iterable[WordNode]) -> list[Field]:
         """The words that nodes stand for."""
         found: list[Field] = []
         for node in nodes:
             for parts in with_braces(node.parts):
-                current: list[Piece] | None = None
-                for segment in self.segments(parts, node.line):
+                words = Words(self.shell.separators())
+                for segment in self.segments(self.with_files(parts), node.line):
                     if segment.piece is None:
-                        found += [Field(tuple(current), node.line)] if current is not None else []
-                        current = None
-                        continue
-                    words = self.split(segment.piece) if segment.splits else [segment.piece]
-                    for at, word in enumerate(words):
-                        if at and current is not None:
-                            found.append(Field(tuple(current), node.line))
-                            current = None
-                        if word is not None:
-                            current = [] if current is None else current
-                            current.append(word)
-                if current is not None:
-                    found.append(Field(tuple(current), node.line))
+                        words.end()
+                    elif segment.splits:
+                        words.split(segment.piece)
+                    else:
+                        words.add(segment.piece)
+                words.end()
+                found += [Field(value, node.line) for value in words.found]
         self.shell.grow(sum(len(field.text) + 64 for field in found))
         return [field._replace(line=field.value[0].line or field.line) if field.value else field for field in found]
 
-    def split(self, piece: Piece) -> list[Piece | None]:
-        """An unquoted piece in parts, between which words end; None for a part without text."""
+    def with_files(self, parts: Iterable[Part]) -> Iterable[Part]:
+        """The parts of a word; what names files by `*` and `?` is not known."""
+        if self.shell.scope.option("noglob"):
+            return parts
+        return [
+            Given(Piece(part.text, Mark(f"`{printable(part.text, 24)}`")), True)
+            if isinstance(part, Text) and not part.quoted and ("*" in part.text or "?" in part.text)
+            else part
+            for part in parts
+        ]
+
+    def joiner(self) -> Piece:
+        """What stands between the words of `"$*"`."""
         separators = self.shell.separators()
-        if not separators:
-            return [piece]
-        parts = re.split(f"[{re.escape(separators)}]+", piece.text)
-        return [piece._replace(text=part) if part else None for part in parts]
+        return Piece("", separators) if isinstance(separators, Mark) else Piece(separators[:1])
 
     def scalar(self, parts: Iterable[Part], line: int) -> Scalar:
         """The value of parts where no splitting happens: an assignment, a here-document, a subject."""
         found: list[Piece] = []
         for segment in self.segments(parts, line):
-            piece = segment.piece or Piece(" ")
+            piece = segment.piece or (self.joiner() if segment.splits else Piece(" "))
             if found and found[-1][1:] == piece[1:]:
                 found[-1] = piece._replace(text=found[-1].text + piece.text)
             elif piece.text or piece.mark:
@@ -106,22 +114,33 @@ class Expander:
 
     def pattern(self, parts: Iterable[Part], line: int) -> Pattern | Mark:
         """A pattern, or why it is not known."""
-        steps: list[tuple[str, bool]] = []
+        if self.shell.scope.option("nocasematch") is not False:
+            return Mark("`shopt -s nocasematch`")
+        steps = self.steps(parts, line)
+        if isinstance(steps, Mark):
+            return steps
+        plain_text = "".join(text for text, quoted in steps if not quoted)
+        if sum(len(text) for text, _ in steps) > LONGEST or re.search(r"[@*+?!]\(", plain_text):
+            return Mark("a pattern")
+        return pattern_of(steps)
+
+    def steps(self, parts: Iterable[Part], line: int) -> list[tuple[str, bool]] | Mark:
+        """Text, and whether it is quoted, in order; or why it is not known."""
+        found: list[tuple[str, bool]] = []
         for part in parts:
-            quoted = part.quoted
             for segment in self.segments((part,), line):
                 if segment.piece is not None:
                     if segment.piece.mark is not None:
                         return segment.piece.mark
-                    steps.append((segment.piece.text, quoted))
-        if sum(len(text) for text, _ in steps) > LONGEST:
-            return Mark("a pattern")
-        return pattern_of(steps)
+                    found.append((segment.piece.text, part.quoted))
+        return found
 
     def segments(self, parts: Iterable[Part], line: int, *, inside: bool = False) -> Iterator[Segment]:
         for part in parts:
             match part:
                 case Text(text, quoted):
+                    if not text and not quoted:
+                        continue  # of {,a}
                     yield Segment(Piece(text, None, line), inside and not quoted)
                 case Given(piece, quoted):
                     yield Segment(piece, not quoted)
@@ -142,20 +161,30 @@ class Expander:
 
         def value(name: str) -> int:
             nonlocal unknown
-            found = first_of(self.shell.get(name), name)
+            plain_name, bracket, index = name.partition("[")
+            found = first_of(self.element(plain_name, index[:-1] if bracket else None), name)
             digits = known_text(found)
             if digits is None:
                 unknown = unknown or mark_of(found)
                 return 1
-            return arithmetic.number(digits.strip()) if digits.strip() else 0
+            if self.calculating >= _DEEPEST_VALUE:
+                raise arithmetic.ArithmeticProblem
+            return arithmetic.calculate(digits, value, assign)  # a variable may hold an expression
 
-        def assign(name: str, found: int) -> None:
-            self.shell.assign(name, plain(str(found)) if unknown is None else (Piece("$((...))", unknown),))
+        def assign(name: str, found: int | None) -> None:
+            if found is None and unknown is None:
+                return  # not reached
+            plain_name, bracket, index = name.partition("[")
+            number = plain(str(found)) if unknown is None else (Piece("$((...))", unknown),)
+            store(self.shell, plain_name, number, index[:-1] if bracket else None)
 
+        self.calculating += 1
         try:
             result = arithmetic.calculate(text_of(text), value, assign)
         except arithmetic.ArithmeticProblem:
             return missing("$((...))")
+        finally:
+            self.calculating -= 1
         return (Piece("$((...))", unknown),) if unknown is not None else (Piece(str(result), None, line),)
 
     # --- parameters
@@ -167,8 +196,8 @@ class Expander:
             if sign in _ALL:
                 yield from self.many(self.keys(part.name), sign, part.quoted)
                 return
-            name = known_text(first_of(self.shell.get(part.name), part.name))
-            if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            name = known_text(first_of(self.element(part.name, sign), part.name))
+            if name is None or not re.fullmatch(r"[A-Za-z_]\w*|[0-9]+", name):
                 yield Segment(missing(f"${{!{part.name}}}")[0], not part.quoted)
                 return
             part = replace(part, name=name, prefix="")
@@ -177,10 +206,22 @@ class Expander:
             yield from self.operated_list(part, values, sign, line)
             return
         found = self.element(part.name, sign)
+        if (
+            isinstance(found, Unset)
+            and part.operator[-1:] not in tuple("-=+?")
+            and self.shell.scope.option("nounset") is True
+        ):
+            found = self.stopped(part)
         yield from (
             Segment(piece, not part.quoted) if isinstance(piece, Piece) else piece
             for piece in self.operated(part, found, line)
         )
+
+    def stopped(self, part: Parameter) -> Scalar:
+        """A value without which bash does not go on. The script's arguments may yet be given."""
+        if part.name.isdigit() and not self.shell.locals:
+            return missing(f"${part.name}")
+        raise Leave("exit", status=False)
 
     def index_of(self, part: Parameter, line: int) -> str | None:
         """The subscript as text; None where there is none, "?" where it is not known."""
@@ -214,15 +255,19 @@ class Expander:
     def element(self, name: str, index: str | None) -> Value:
         """One value: a scalar, UNSET or None."""
         value = self.shell.get(name) if name.isidentifier() else self.shell.special(name)
-        if index is None or value is None:
+        if index is None or value is None or isinstance(value, Unset):
             return value if value is None or isinstance(value, Unset) else first_of(value, name)
         if index == "?":
             return missing(f"${{{name}[...]}}")
-        if isinstance(value, Table):
+        if isinstance(value, Table) and not value.numbered:
             return value.values.get(index, UNSET)
         at = known_text(self.calculated((Text(index, True),), 0))
         if at is None or not re.fullmatch(r"-?[0-9]{1,9}", at):
             return missing(f"${{{name}[...]}}")
+        if isinstance(value, Table):
+            return missing(f"${{{name}[...]}}") if at.startswith("-") else value.values.get(at, UNSET)
+        if isinstance(value, tuple) and mark_of(value) is not None and int(at):
+            return missing(f"${{{name}[...]}}")  # it may be a list of any length
         values = self.elements(name) or ()
         return values[int(at)] if -len(values) <= int(at) < len(values) else UNSET
 
@@ -232,7 +277,7 @@ class Expander:
             yield Segment(Piece(""))
         for at, value in enumerate(values):
             if at:
-                yield Segment(Piece(" ")) if quoted and sign == "*" else _BREAK
+                yield Segment(self.joiner()) if quoted and sign == "*" else Segment(None, sign == "*")
             pieces = value or (Piece(""),)
             yield from (Segment(piece, not quoted) for piece in pieces)
 
@@ -241,13 +286,14 @@ class Expander:
     ) -> Iterator[Segment]:
         operator = part.operator
         if part.prefix == "#":
-            yield Segment(missing(f"${part.name}")[0] if values is None else Piece(str(len(values)), None, line))
+            known = values is not None and not any(map(mark_of, values))  # a value that is not known may be several
+            yield Segment(Piece(str(len(values or ())), None, line) if known else missing(f"${{#{part.name}[@]}}")[0])
             return
         if operator and operator[-1] in "-=+?" and operator != "@":
             state: Value = None if values is None else (values[0] if values else UNSET)
             if values and len(values) > 1:
                 state = plain("x")
-            chosen = self.chosen(part, state, line)
+            chosen = self.chosen(part, state, line, sign)
             if chosen is not None:
                 yield from chosen
                 return
@@ -255,9 +301,9 @@ class Expander:
             yield Segment(missing(f"${part.name}")[0], not part.quoted)
             return
         if operator == ":":
-            values = self.slice_of(part, values, line)
+            values = slice_of(self, part, values, line)
         elif operator and operator[-1] not in "-=+?":
-            values = tuple(self.transformed(part, value, line) for value in values)
+            values = tuple(transformed(self, part, value, line) for value in values)
         yield from self.many(values, sign, part.quoted)
 
     def operated(self, part: Parameter, found: Value, line: int) -> Iterator[Piece | Segment]:
@@ -274,18 +320,19 @@ class Expander:
                 return
         value = first_of(found, name) if not isinstance(found, Unset) else ()
         if operator and operator[-1] not in "-=+?":
-            value = self.transformed(part, value, line)
+            value = transformed(self, part, value, line)
         yield from value or (Piece(""),)
 
-    def chosen(self, part: Parameter, found: Value, line: int) -> list[Segment] | None:
+    def chosen(self, part: Parameter, found: Value, line: int, sign: str = "") -> list[Segment] | None:
         """What `:-`, `:+` and their kin give instead of the value; None for the value itself."""
         colon, operator = part.operator[:-1], part.operator[-1]
         state = _state(found, bool(colon))
         if operator == "?":
-            return None
+            return [Segment(self.stopped(part)[0])] if state == "nothing" else None
         if operator == "+":
             if state == "nothing":
-                return [Segment(Piece(""), False)] if part.quoted else []
+                no_word = not part.quoted or (sign == "@" and isinstance(found, Unset))
+                return [] if no_word else [Segment(Piece(""), False)]
             argument = list(self.segments(part.argument, line, inside=not part.quoted))
             if state == "something":
                 return argument
@@ -307,61 +354,8 @@ class Expander:
         if state == "something" or (state == "unknown" and not _unset_perhaps(found, bool(colon))):
             return None
         if operator == "=":
-            self.shell.assign(part.name, self.scalar(part.argument, line))
+            store(self.shell, part.name, self.scalar(part.argument, line), self.index_of(part, line))
         return list(self.segments(part.argument, line, inside=not part.quoted))
-
-    def slice_of(self, part: Parameter, values: tuple[Scalar, ...], line: int) -> tuple[Scalar, ...]:
-        numbers = self.bounds(part, line)
-        if numbers is None:
-            return (missing(f"${{{part.name}[@]:...}}")[0:1],)
-        start, length = numbers
-        if part.name in _ALL:
-            values = (plain(""), *values)  # $0 stands before the arguments
-        start = start + len(values) if start < 0 else start
-        return values[max(0, start) :][: None if length is None else max(0, length)]
-
-    def bounds(self, part: Parameter, line: int) -> tuple[int, int | None] | None:
-        """`start:length` of `${name:start:length}`."""
-        text = known_text(self.scalar(part.argument, line))
-        if text is None:
-            return None
-        start, _, length = text.partition(":")
-        numbers = [known_text(self.calculated((Text(one, True),), line)) for one in (start, length) if one.strip()]
-        if not all(number is not None and re.fullmatch(r"-?[0-9]{1,9}", number) for number in numbers) or not numbers:
-            return None
-        found = [int(number or 0) for number in numbers]
-        return found[0], found[1] if len(found) > 1 else None
-
-    def transformed(self, part: Parameter, value: Scalar, line: int) -> Scalar:
-        """`#pattern`, `%pattern`, `/pattern/other`, `:start:length`, `^`, `,` on one value."""
-        operator, text = part.operator, known_text(value)
-        if text is None:
-            return (Piece(f"${{{part.name}}}", mark_of(value)),)
-        if len(text) > LONGEST or operator.startswith("@"):
-            return missing(f"${{{part.name}...}}")
-        if operator == ":":
-            numbers = self.bounds(part, line)
-            if numbers is None:
-                return missing(f"${{{part.name}:...}}")
-            start, length = numbers
-            start = max(0, start + len(text)) if start < 0 else start
-            end = None if length is None else length if length < 0 else start + length
-            return plain(text[start:end])
-        if operator in ("^", "^^", ",", ",,"):
-            change = str.upper if operator[0] == "^" else str.lower
-            return plain(change(text) if len(operator) > 1 else change(text[:1]) + text[1:])
-        pattern = self.pattern(part.argument, line)
-        if isinstance(pattern, Mark):
-            return (Piece(f"${{{part.name}}}", pattern),)
-        self.shell.grow(len(text) * 8)
-        if operator[0] == "#":
-            return plain(pattern.without_start(text, operator == "##"))
-        if operator[0] == "%":
-            return plain(pattern.without_end(text, operator == "%%"))
-        other = known_text(self.scalar(part.other, line))
-        if other is None:
-            return missing(f"${{{part.name}/...}}")
-        return plain(pattern.replaced(text, other, operator))
 
 
 def _state(found: Value, colon: bool) -> str:

@@ -1,13 +1,25 @@
 """Patterns of `case`, `[[ == ]]` and `${name#pattern}` against text, in bounded time."""
 
+import re
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 LONGEST = 2048  # characters that are matched: replacing takes time with their square
-
-
-_CLASSES = {"digit": "0-9", "alpha": "a-zA-Z", "alnum": "0-9a-zA-Z", "space": " \t\n", "upper": "A-Z", "lower": "a-z"}
+_SMALL, _CAPITAL, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+_GRAPH = "".join(map(chr, range(33, 127)))
+CLASSES = {
+    **{"digit": _DIGITS, "lower": _SMALL, "upper": _CAPITAL, "alpha": _SMALL + _CAPITAL},
+    **{
+        "alnum": _SMALL + _CAPITAL + _DIGITS,
+        "word": _SMALL + _CAPITAL + _DIGITS + "_",
+        "xdigit": _DIGITS + "abcdefABCDEF",
+    },
+    **{"space": " \t\n\v\f\r", "blank": " \t", "graph": _GRAPH, "print": " " + _GRAPH},
+    "punct": "".join(char for char in _GRAPH if not char.isalnum()),
+    "cntrl": "".join(map(chr, [*range(32), 127])),
+}
+_Char: TypeAlias = tuple[str, bool]  # a character, and whether it is quoted
 
 
 class Token(NamedTuple):
@@ -20,44 +32,67 @@ class Token(NamedTuple):
 
 def pattern_of(parts: Iterable[tuple[str, bool]]) -> "Pattern":
     """The pattern given in parts (text, quoted); what is quoted stands for itself."""
+    chars = list(_characters(parts))
     found: list[Token] = []
-    for text, quoted in parts:
-        at = 0
-        while at < len(text):
-            char = text[at]
-            at += 1
-            if quoted or char not in "*?[":
-                found.append(Token("char", char))
-            elif char == "*":
-                if not found or found[-1].kind != "star":
-                    found.append(Token("star"))
-            elif char == "?":
-                found.append(Token("any"))
-            else:
-                end = text.find("]", at + 1 if text[at : at + 1] not in ("!", "^") else at + 2)
-                if end < 0:
-                    found.append(Token("char", "["))
-                    continue
-                inside, at = text[at:end], end + 1
-                negated = inside[:1] in ("!", "^")
-                found.append(Token("set", _spelled(inside[negated:]), negated))
+    at = 0
+    while at < len(chars):
+        char, quoted = chars[at]
+        at += 1
+        if quoted or char not in "*?[":
+            found.append(Token("char", char))
+        elif char == "*":
+            if not found or found[-1].kind != "star":
+                found.append(Token("star"))
+        elif char == "?":
+            found.append(Token("any"))
+        elif one := _set(chars, at):
+            at, token = one
+            found.append(token)
+        else:
+            found.append(Token("char", "["))
     return Pattern(found)
 
 
-def _spelled(inside: str) -> str:
-    """The characters of a set, ranges written out."""
-    for name, chars in _CLASSES.items():
-        inside = inside.replace(f"[:{name}:", chars)
-    found, at = [], 0
-    while at < len(inside):
-        if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):
-            first, last = ord(inside[at]), ord(inside[at + 2])
-            found += [chr(code) for code in range(first, min(last, first + 512) + 1)]
+def _characters(parts: Iterable[tuple[str, bool]]) -> Iterator[_Char]:
+    escaped = False
+    for text, quoted in parts:
+        for char in text:
+            if char == "\\" and not quoted and not escaped:
+                escaped = True  # a backslash that a value has brought in
+                continue
+            yield char, quoted or escaped
+            escaped = False
+    if escaped:
+        yield "\\", True
+
+
+def _set(chars: Sequence[_Char], at: int) -> tuple[int, Token] | None:
+    """The set whose bracket stands before `at`, and where it ends; None where it has no end."""
+    negated = at < len(chars) and chars[at] in (("!", False), ("^", False))
+    at += negated
+    first = at
+    takes: list[str] = []
+    while at < len(chars) and (chars[at] != ("]", False) or at == first):
+        name = _class(chars, at)
+        if name is not None:
+            takes.append(CLASSES.get(name, ""))
+            at += len(name) + 4
+        elif at + 2 < len(chars) and chars[at + 1] == ("-", False) and chars[at + 2] != ("]", False):
+            start, end = ord(chars[at][0]), ord(chars[at + 2][0])
+            takes += [chr(code) for code in range(start, min(end, start + 512) + 1)]
             at += 3
         else:
-            found.append(inside[at])
+            takes.append(chars[at][0])
             at += 1
-    return "".join(found)
+    return (at + 1, Token("set", "".join(takes), negated)) if at < len(chars) else None
+
+
+def _class(chars: Sequence[_Char], at: int) -> str | None:
+    """`name` where `[:name:]` starts here."""
+    if chars[at : at + 2] != [("[", False), (":", False)]:
+        return None
+    match = re.match(r"\[:([a-z]+):\]", "".join(char for char, _ in chars[at : at + 12]))
+    return match and match[1]
 
 
 class Pattern:
@@ -70,6 +105,8 @@ class Pattern:
         self.start = self.closed(1)
         self.masks: dict[str, int] = {}
         self.takes_everything = [step.kind for step in steps] == ["star"]
+        # `${X/[!]]/Q}` finds nothing in bash, though `[!]]` matches elsewhere.
+        self.odd_inside = any(step.kind == "set" and step.negated and "]" in step.chars for step in steps)
 
     def closed(self, state: int) -> int:
         return state | (state & self.stars) << 1  # no two stars stand side by side

@@ -7,16 +7,19 @@ out the same is known, the rest carries a mark that says what would decide.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.assignments import assigned
-from glm_kvplan.launch.bash.builtin_commands import Leave
+from glm_kvplan.launch.bash.branches import alternatives, branched, conditional
+from glm_kvplan.launch.bash.declarations import referred, reshaped
 from glm_kvplan.launch.bash.expansion import Expander
+from glm_kvplan.launch.bash.leaving import Frame, Leave, Truth
+from glm_kvplan.launch.bash.loops import counting_loop, for_loop, while_loop
 from glm_kvplan.launch.bash.scope import Scope
-from glm_kvplan.launch.bash.simple_commands import simple_command
+from glm_kvplan.launch.bash.simple_commands import is_a_file, simple_command, to_elsewhere
 from glm_kvplan.launch.bash.statement_reader import statements
 from glm_kvplan.launch.bash.syntax import (
     AndOr,
@@ -25,6 +28,7 @@ from glm_kvplan.launch.bash.syntax import (
     Calculation,
     Case,
     Condition,
+    CountingFor,
     For,
     Function,
     Group,
@@ -35,25 +39,28 @@ from glm_kvplan.launch.bash.syntax import (
     Simple,
     Statement,
 )
-from glm_kvplan.launch.bash.truth import Truth, calculation, condition, negated
+from glm_kvplan.launch.bash.truth import both, calculation, condition, negated
 from glm_kvplan.launch.bash.values import (
     Scalar,
     Unset,
     Value,
+    all_marked,
     joined,
-    known_text,
     mark_of,
     missing,
     plain,
     text_of,
-    weight,
 )
+from glm_kvplan.launch.bash.word_splitting import BLANKS
 from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.reading.secret_words import key_like
 
 _LARGEST = 1 << 25  # characters that expansion may make: a text can double a variable line after line
 _MOST_COMMANDS = 20_000
 _MOST_PATHS = 4  # commands after an unknown one in a chain of && and || that are followed on each of its paths
+_FAILING = (Simple, Condition, Calculation)  # what ends a script after `set -e` where it fails
+# Variables that have a value of their own at every time, whatever is assigned.
+_LIVE = frozenset(("RANDOM", "SRANDOM", "SECONDS", "LINENO", "BASHPID", "EPOCHSECONDS", "EPOCHREALTIME", "_"))
 _WITHOUT_ARGUMENTS = "the script is read as if it were called without arguments"
 
 
@@ -95,9 +102,17 @@ class Interpreter:
         self.expander = Expander(self)
         self.notes: list[str] = []
         self.deciding: list[Mark] = []  # the open branches
-        self.leaving: list[list[Mark]] = [[]]  # per function and loop: what may have left it already
+        self.leaving: list[Frame] = []  # functions, loops and subshells
         self.locals: list[dict[str, Value]] = []  # per function: what its local variables hide
         self.output: list[Piece] | None = None  # of a substitution, while one is worked out
+        self.status: Truth = True  # of the last command
+        self.substituted: Truth = True  # of the last substitution in the command at hand
+        self.testing = 0  # above 0: a status is asked for, so `set -e` does not end the script
+        self.sourcing = 0
+        self.repeating = False  # in a round of a loop that shows only what changes
+        self.option_letter = (0, 0)  # where getopts stands: OPTIND, and the letter in that word
+        self.printing = 0  # frames that were open when the substitution began
+        self.started = 0  # commands that started the engine, as far as `on_command` counts them
         self.base_line = 0  # of a text inside this one whose lines are not counted
         self.size = self.commands = 0
 
@@ -123,6 +138,20 @@ class Interpreter:
         finally:
             self.base_line = outer
         return status
+
+    def sourced(self, text: str, line: int) -> Truth:
+        """Follow a file that `source` names."""
+        self.sourcing += 1
+        try:
+            with self.frame("function") as frame:
+                try:
+                    return frame.settled(self.run_inside(text, None, line))
+                except Leave as left:
+                    if left.kind != "return":
+                        raise
+                    return frame.settled(left.status)
+        finally:
+            self.sourcing -= 1
 
     # --- what expansions and commands ask
 
@@ -156,7 +185,9 @@ class Interpreter:
 
     def get(self, name: str) -> Value:
         """A variable's value; what the user gives counts where the script leaves it open."""
-        found = self.scope.get(name)
+        if self.scope.declared:
+            name = referred(self, name)
+        found = self.scope.get(name) if name not in _LIVE else None
         if name in self.around.given and (found is None or (isinstance(found, tuple) and mark_of(found) is not None)):
             return plain(self.around.given[name])
         if name == "PWD" and found is None:
@@ -171,8 +202,10 @@ class Interpreter:
             return missing("$0") if self.around.file is None else plain(str(self.around.file))
         if name == "#":
             return plain(str(len(self.arguments())))
+        if name == "?" and not isinstance(self.status, Mark):
+            return plain("0") if self.status else missing("$?")
         if not name.isdigit():
-            return missing(f"${name}")
+            return (Piece("$?", self.status),) if name == "?" and isinstance(self.status, Mark) else missing(f"${name}")
         if name in self.around.given and not self.locals:
             return plain(self.around.given[name])
         arguments = self.arguments()
@@ -184,26 +217,49 @@ class Interpreter:
             self.note(_WITHOUT_ARGUMENTS)
         return found
 
-    def separators(self) -> str:
+    def separators(self) -> str | Mark:
+        """The characters of IFS, or why they are not known."""
         found = self.scope.get("IFS")
-        return known_text(found) or "" if isinstance(found, tuple) else " \t\n"
+        if not isinstance(found, tuple):
+            return BLANKS
+        return mark_of(found) or text_of(found)
 
     def assign(self, name: str, value: Value) -> None:
-        for mark in (mark for frame in self.leaving for mark in frame):
-            value = joined((self.get(name), value), name, mark)
+        if self.scope.declared:
+            name = referred(self, name)
+            if not name or "r" in self.scope.attributes(name):
+                return
+            value = reshaped(self, name, value)
+        for frame in self.leaving:
+            for left in frame.left:
+                value = joined((self.get(name), value), name, left.mark)
         self.scope.set(name, value)
+
+    def perhaps_left(self, since: int = 0) -> Mark | None:
+        """What decides whether the script comes here, as far as functions and loops may have been left."""
+        return next((left.mark for frame in self.leaving[since:] for left in frame.left), None)
+
+    def loops(self) -> int:
+        """How many loops `break` may leave."""
+        functions = [at for at, frame in enumerate(self.leaving) if frame.kind == "function"]
+        return sum(frame.kind == "loop" for frame in self.leaving[functions[-1] + 1 if functions else 0 :])
 
     def assigned(self, found: Assignment) -> None:
         assigned(self, found)
 
     def captured(self, body: Body) -> Scalar:
         """What `$(body)` prints, as far as that is known without running it."""
-        outer, self.output = self.output, []
+        outer, self.output, started = self.output, [], self.printing
         pieces = self.output
+        self.printing = len(self.leaving)
+        self.testing += 1
         try:
-            self.apart(lambda: self.run_body(body))
+            self.status = self.substituted = self.apart(lambda: self.run_body(body))
         finally:
-            self.output = outer
+            self.output, self.printing = outer, started
+            self.testing -= 1
+        if is_a_file(body):
+            pieces.append(missing("$(...)")[0])
         while pieces and pieces[-1].mark is None and pieces[-1].text.endswith("\n"):
             last = pieces.pop()
             if text := last.text.rstrip("\n"):
@@ -213,7 +269,8 @@ class Interpreter:
     def printed(self, value: Scalar) -> None:
         """What a command writes to its standard output."""
         if self.output is not None:
-            self.output += value
+            mark = self.perhaps_left(self.printing)
+            self.output += value if mark is None else all_marked(value, mark)
 
     # --- statements
 
@@ -223,30 +280,49 @@ class Interpreter:
             status = self.execute(statement)
         return status
 
+    def tested(self, body: Iterable[Statement], inverted: bool = False) -> Truth:
+        """The status of a body that is a condition."""
+        self.testing += 1
+        try:
+            status = self.run_body(body)
+        finally:
+            self.testing -= 1
+        return negated(status) if inverted else status
+
     def execute(self, statement: Statement) -> Truth:
+        self.status = status = self.executed(statement)
+        if status is False and not self.testing and self.scope.option("errexit"):
+            fails = not statement.negated if isinstance(statement, Pipeline) else isinstance(statement, _FAILING)
+            if fails or (isinstance(statement, Group) and statement.inside):
+                raise Leave("exit", status=False)
+        return status
+
+    def executed(self, statement: Statement) -> Truth:
         match statement:
             case Simple():
                 return simple_command(self, statement)
             case AndOr():
-                return self.and_or(statement)
+                return self.joined_to(self.tested((statement.first,)), statement.others)
             case Pipeline(parts, inverted):
-                status = self.pipeline(parts)
-                return negated(status) if inverted else status
+                return negated(self.inverted(parts)) if inverted else self.pipeline(parts)
             case If():
-                return self.conditional(statement.branches)
+                return conditional(self, statement.branches)
             case Loop():
-                return self.loop(statement)
+                return while_loop(self, statement)
             case For():
-                return self.for_loop(statement)
+                return for_loop(self, statement)
+            case CountingFor():
+                return counting_loop(self, statement)
             case Case():
-                return self.alternatives(statement)
+                return alternatives(self, statement)
             case Function(name, body):
                 known = self.scope.functions.get(name, body)
                 self.scope.functions[name] = body if not self.deciding or known is body else None
                 return True
-            case Group(body, inside, redirects):
+            case Group(body, inside, redirects, background):
                 with self.redirected(redirects):
-                    return self.apart(lambda: self.run_body(body)) if inside else self.run_body(body)
+                    status = self.apart(lambda: self.run_body(body)) if inside else self.run_body(body)
+                return background or status
             case Condition():
                 return condition(self, statement)
             case Calculation():
@@ -257,21 +333,32 @@ class Interpreter:
         if len(parts) == 1:
             return self.execute(parts[0])
         outer = self.output
-        found: Truth = True
+        statuses: list[Truth] = []
         try:
             for part in parts:
                 self.output = None if outer is None else []
-                found = self.apart(partial(self.execute, part))
+                statuses.append(self.apart(partial(self.execute, part)))
         finally:
             self.output = outer
         self.printed(missing("$(...)"))
-        return found
+        found, all_of_them = statuses[-1], reduce(both, statuses)
+        checked = self.scope.option("pipefail")
+        if checked is None and found != all_of_them:
+            return Mark("`set -o pipefail`")
+        return all_of_them if checked else found
+
+    def inverted(self, parts: Sequence[Statement]) -> Truth:
+        self.testing += 1
+        try:
+            return self.pipeline(parts)
+        finally:
+            self.testing -= 1
 
     @contextmanager
     def redirected(self, redirects: Sequence[Redirect]) -> Iterator[None]:
         """Standard output goes elsewhere, if it does."""
         outer = self.output
-        if any(one.operator[0] in ">&" and one.number in ("", "1") for one in redirects):
+        if to_elsewhere(redirects):
             self.output = None
         try:
             yield
@@ -281,167 +368,48 @@ class Interpreter:
     def apart(self, body: Callable[[], Truth]) -> Truth:
         """A subshell: what is assigned, exported or defined inside is gone afterwards."""
         saved = self.scope.exported, self.scope.functions, self.scope.everything
+        output = self.output
         self.scope.exported, self.scope.functions = dict(saved[0]), dict(saved[1])
         self.scope.push()
         try:
-            return body()
-        except Leave:
-            return True
+            with self.frame("subshell") as frame:
+                try:
+                    return frame.settled(body())
+                except Leave as left:
+                    return frame.settled(left.status)
         finally:
+            self.output = output
             self.scope.pop()
             self.scope.exported, self.scope.functions, self.scope.everything = saved
 
-    def and_or(self, found: AndOr) -> Truth:
-        return self.joined_to(self.execute(found.first), found.others)
-
-    def joined_to(self, status: Truth, others: Sequence[tuple[str, Statement]]) -> Truth:
-        """What `&&` and `||` join to a command that has ended with `status`."""
-        for at, (operator, other) in enumerate(others):
-            goes_on = status if operator == "&&" else negated(status)
-            if isinstance(goes_on, Mark):
-                skipped = operator == "||"  # the status if it is
-                rest = others[at + 1 :]
-                if len(rest) > _MOST_PATHS:
-                    status = self.branched(goes_on, [partial(self.execute, other), partial(bool, skipped)])
-                    continue
-                return self.branched(
-                    goes_on,
-                    [
-                        lambda: self.joined_to(self.execute(other), rest),  # noqa: B023 (called before the loop goes on)
-                        lambda: self.joined_to(skipped, rest),  # noqa: B023
-                    ],
-                )
-            if goes_on:
-                status = self.execute(other)
-        return status
-
-    def conditional(self, branches: Sequence[tuple[Body, Body]]) -> Truth:
-        if not branches:
-            return True
-        test, body = branches[0]
-        status = self.run_body(test)
-        if isinstance(status, Mark):
-            return self.branched(status, [lambda: self.run_body(body), lambda: self.conditional(branches[1:])])
-        return self.run_body(body) if status else self.conditional(branches[1:])
-
-    def alternatives(self, found: Case) -> Truth:
-        subject = self.expander.scalar(found.word.parts, found.word.line)
-        mark, text = mark_of(subject), text_of(subject)
-        ways: list[Body] = []
-        through = False
-        for patterns, body, ending in found.alternatives:
-            fits = through
-            for node in patterns:
-                pattern = self.expander.pattern(node.parts, node.line)
-                if isinstance(pattern, Mark):
-                    mark = mark or pattern
-                elif pattern.takes_everything or (mark is None and pattern.matches(text)):
-                    fits = True
-            if mark is None and fits:
-                status = self.run_body(body)
-                if ending == ";;":
-                    return status
-                through = ending == ";&"
-            elif mark is not None:
-                ways.append(body)
-                if fits:
-                    break
-        else:
-            ways.append(())
-        if mark is None:
-            return True
-        deciding = Mark(mark.name, mark.place or self.place(found.line))
-        return self.branched(deciding, [partial(self.run_body, body) for body in ways])
-
-    # --- loops
-
-    def loop(self, found: Loop) -> Truth:
-        with self.frame() as perhaps_left:
-            while True:
-                self.count()
-                holds = self.run_body(found.condition)
-                holds = negated(holds) if found.until else holds
-                if isinstance(holds, Mark):
-                    return self.branched(holds, [lambda: self.round(found.body)[1], lambda: True])
-                if not holds:
-                    return True
-                started = self.started
-                goes_on, status = self.round(found.body)
-                if not goes_on or perhaps_left or self.started > started:
-                    return status  # a server that was started in the round runs until it is stopped
-
-    def round(self, body: Body) -> tuple[bool, Truth]:
-        """One round of a loop; whether another may follow."""
-        try:
-            return True, self.run_body(body)
-        except Leave as left:
-            if left.kind not in ("break", "continue"):
-                raise
-            if left.levels > 1:
-                raise Leave(left.kind, left.levels - 1) from None
-            return left.kind == "continue", True
-
     @contextmanager
-    def frame(self) -> Iterator[list[Mark]]:
-        self.leaving.append([])
+    def frame(self, kind: str) -> Iterator[Frame]:
+        """A function, loop or subshell while it is followed."""
+        self.leaving.append(Frame(kind))
         try:
             yield self.leaving[-1]
         finally:
             self.leaving.pop()
 
-    def for_loop(self, found: For) -> Truth:
-        with self.frame() as perhaps_left:
-            if not found.name:
-                return self.branched(
-                    Mark("a loop", self.place(found.line)), [lambda: self.round(found.body)[1], lambda: True]
+    def joined_to(self, status: Truth, others: Sequence[tuple[str, Statement]]) -> Truth:
+        """What `&&` and `||` join to a command that has ended with `status`."""
+        for at, (operator, other) in enumerate(others):
+            goes_on = status if operator == "&&" else negated(status)
+            rest = others[at + 1 :]
+            run = partial(self.tested, (other,)) if rest else partial(self.execute, other)
+            if isinstance(goes_on, Mark):
+                skipped = operator == "||"  # the status if it is
+                if len(rest) > _MOST_PATHS:
+                    status = branched(self, goes_on, [run, partial(bool, skipped)])
+                    continue
+                return branched(
+                    self,
+                    goes_on,
+                    [
+                        lambda: self.joined_to(run(), rest),  # noqa: B023 (called before the loop goes on)
+                        lambda: self.joined_to(skipped, rest),  # noqa: B023
+                    ],
                 )
-            nodes = found.words
-            words = self.arguments() if nodes is None else [one.value for one in self.expander.fields(nodes)]
-            unknown = next((mark for value in words if (mark := mark_of(value)) is not None), None)
-            if unknown is not None:
-                one_of_them = (Piece(f"${found.name}", unknown),)
-                deciding = Mark(unknown.name, unknown.place or self.place(found.line))
-                return self.branched(deciding, [lambda: self.round_with(found, one_of_them)[1], lambda: True])
-            status: Truth = True
-            for value in words:
-                self.count()
-                goes_on, status = self.round_with(found, value)
-                if not goes_on or perhaps_left:
-                    break
-            return status
-
-    def round_with(self, found: For, value: Scalar) -> tuple[bool, Truth]:
-        self.assign(found.name, value)
-        return self.round(found.body)
-
-    # --- branches
-
-    started = 0  # commands that started the engine, as far as `on_command` counts them
-
-    def branched(self, mark: Mark, ways: Sequence[Callable[[], Truth]]) -> Truth:
-        """Go every way, each in a layer of its own, and join what comes out; a way that ends the script is left."""
-        going: list[tuple[Mapping[str, Value], Truth, Leave | None]] = []
-        for way in ways:
-            self.scope.push()
-            self.deciding.append(mark)
-            left: Leave | None = None
-            status: Truth = True
-            try:
-                status = way()
-            except Leave as leave:
-                left = leave
-            finally:
-                self.deciding.pop()
-                changes = self.scope.pop()
-            if left is None or left.kind != "exit":
-                going.append((changes, status, left))
-        if not going:
-            raise Leave("exit")
-        self.grow(sum(256 * weight(value) for changes, _, _ in going for value in changes.values()))
-        self.scope.join([changes for changes, _, _ in going], mark, self.get)
-        stays = [status for _, status, left in going if left is None]
-        if not stays:
-            raise next(left for _, _, left in going if left is not None)
-        if len(stays) < len(going):
-            self.leaving[-1].append(mark)
-        return stays[0] if all(status == stays[0] for status in stays) else mark
+            if goes_on:
+                status = run()
+        return status

@@ -3,12 +3,24 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from glm_kvplan.launch.bash.syntax import Statement
-from glm_kvplan.launch.bash.values import Array, Scalar, Table, Value, joined, text_of
+from glm_kvplan.launch.bash.values import (
+    Array,
+    Scalar,
+    Table,
+    Value,
+    joined,
+    known_text,
+    mark_of,
+    plain,
+    text_of,
+)
+from glm_kvplan.launch.bash.word_splitting import BLANKS
 from glm_kvplan.launch.marked_words import Mark, secret_values
 from glm_kvplan.reading.secret_words import key_like
 
 ARGUMENTS = "@"  # not a variable's name: the script's or function's arguments
-_FOLDER = "cd/"
+ON, OFF = plain("on"), plain("off")
+_FOLDER = "/cd"
 _MOST_PIECES = 64  # of a secret; what a loop puts together is none
 
 
@@ -20,6 +32,7 @@ class Scope:
         self.functions: dict[str, Statement | None] = {}  # None: another one in each branch
         self.exported: dict[str, bool] = {}
         self.everything = False  # set -a
+        self.declared = False  # whether any variable has attributes; they are kept as values of "name/"
         self.secrets: set[str] = set()  # values that key-like variables have had
 
     def get(self, name: str) -> Value:
@@ -30,6 +43,7 @@ class Scope:
 
     def set(self, name: str, value: Value) -> None:
         self.layers[-1][name] = value
+        self.declared |= name[-1] == "/"
         if key_like(name):
             self.keep_secret(name, value)
         if self.everything and name.isidentifier():
@@ -43,6 +57,23 @@ class Scope:
         elif isinstance(value, Table):
             held = tuple(value.values.values())
         self.secrets |= secret_values((name, text_of(one)) for one in held if len(one) < _MOST_PIECES)
+
+    def attributes(self, name: str) -> str:
+        """The letters that `declare` has given a variable; "?" where branches gave several."""
+        if not self.declared:
+            return ""
+        found = self.get(f"{name}/")
+        return (known_text(found) or ("?" if mark_of(found) else "")) if isinstance(found, tuple) else ""
+
+    def option(self, name: str) -> bool | None:
+        """An option of `set` or `shopt`; None where a branch decides."""
+        found = self.get(f"set/{name}")
+        if not isinstance(found, tuple):
+            return False
+        return None if mark_of(found) else found == ON
+
+    def set_option(self, name: str, value: bool) -> None:
+        self.set(f"set/{name}", ON if value else OFF)
 
     @property
     def arguments(self) -> tuple[Scalar, ...]:
@@ -84,7 +115,7 @@ class Scope:
         return found
 
     def begin(self, environment: Mapping[str, Scalar], arguments: Sequence[Scalar]) -> None:
-        self.layers[0].update(environment)
+        self.layers[0] |= {"IFS": plain(BLANKS), "OPTIND": plain("1"), **environment}
         self.secrets |= secret_values((name, text_of(value)) for name, value in environment.items())
         self.exported.update(dict.fromkeys(environment, True))
         self.layers[0][ARGUMENTS] = Array(tuple(arguments))

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash import builtin_commands
+from glm_kvplan.launch.bash.brace_words import with_braces
+from glm_kvplan.launch.bash.declarations import DECLARE, as_assignment
 from glm_kvplan.launch.bash.expansion import Field
+from glm_kvplan.launch.bash.leaving import Leave, Truth
 from glm_kvplan.launch.bash.scope import ARGUMENTS
 from glm_kvplan.launch.bash.syntax import Assignment, Redirect, Simple, Statement, WordNode
-from glm_kvplan.launch.bash.truth import Truth
 from glm_kvplan.launch.bash.values import Array, Scalar, Value, missing, plain
 from glm_kvplan.launch.marked_words import Mark, Piece
 
@@ -19,7 +21,7 @@ _DEEPEST_CALL = 20
 # Commands that do their work in any script that goes on, and print nothing.
 _SUCCEED = frozenset(
     (
-        *("mkdir", "rm", "touch", "chmod", "cp", "mv", "ln", "sleep", "kill", "pkill", "killall", "logger", "module"),
+        *("mkdir", "rm", "touch", "chmod", "cp", "mv", "ln", "sleep", "pkill", "killall", "logger", "module"),
         *("nohup", "sync", "renice", "conda", "pip", "pip3", "uv"),
     )
 )
@@ -38,6 +40,7 @@ class Started(NamedTuple):
 def simple_command(shell: "Interpreter", found: Simple) -> Truth:
     """Carry one simple command out, as far as its effect on this script goes."""
     shell.count()
+    shell.substituted = True
     words: list[Field] = []
     for node in found.words:
         if not isinstance(node, Assignment):
@@ -46,6 +49,9 @@ def simple_command(shell: "Interpreter", found: Simple) -> Truth:
     if not words:
         for one in found.assignments:
             shell.assigned(one)
+        return shell.substituted
+    if [word.text for word in words] == ["exec"]:
+        shell.output = None if to_elsewhere(found.redirects) else shell.output
         return True
     before = tuple(
         (one.name, shell.expander.scalar(one.value.parts, one.value.line))
@@ -56,18 +62,21 @@ def simple_command(shell: "Interpreter", found: Simple) -> Truth:
         return start(shell, Started(before, words, lists, _stdin(shell, found.redirects), found.line))
 
 
-def start(shell: "Interpreter", found: Started) -> Truth:
+def start(shell: "Interpreter", found: Started, functions: bool = True) -> Truth:
     """A function, what is built in, or a command of its own; and whether it succeeds."""
     name = found.words[0].text
-    if name in shell.scope.functions:
+    if functions and name in shell.scope.functions:
         return _call(shell, found, shell.scope.functions[name])
     builtin = builtin_commands.BUILTINS.get(name)
     if builtin is not None:
-        return builtin(shell, found)
+        hidden = _hidden(shell, found)
+        try:
+            return builtin(shell, found)
+        finally:
+            for key, was in hidden.items():
+                shell.scope.set(key, was)
     external(shell, found)
-    if name == "exec":
-        raise builtin_commands.Leave("exit")
-    if name in _SUCCEED:
+    if name in _SUCCEED or (name == "kill" and found.words[1:2] and found.words[1].text != "-0"):
         return True
     return Mark(f"`{name.rpartition('/')[2][:24]}`", shell.place(found.line))
 
@@ -78,7 +87,7 @@ def external(shell: "Interpreter", found: Started) -> None:
 
     assignments = [Field((*plain(f"{name}="), *value), found.line) for name, value in found.before]
     words = (*assignments, *found.words)
-    left = next((mark for frame in shell.leaving for mark in frame), None)
+    left = shell.perhaps_left()
     deciding = shell.deciding[-1] if shell.deciding else left
     shell.printed(missing("$(...)"))
     shell.on_command(
@@ -94,10 +103,14 @@ def external(shell: "Interpreter", found: Started) -> None:
 
 def _word(shell: "Interpreter", words: Sequence[Field], node: WordNode) -> list[Field]:
     """The words of a node; what `export` and its like assign is not split."""
-    if words and words[0].text in builtin_commands.DECLARE:
-        split = builtin_commands.as_assignment(node)
-        if split is not None:
-            return [Field((*plain(split[0]), *shell.expander.scalar(split[1], node.line)), node.line)]
+    if words and words[0].text in DECLARE:
+        split = [as_assignment(parts) for parts in with_braces(node.parts)]
+        if all(split):
+            return [
+                Field((*plain(one[0]), *shell.expander.scalar(one[1], node.line)), node.line)
+                for one in split
+                if one is not None
+            ]
     return shell.expander.fields((node,))
 
 
@@ -110,6 +123,26 @@ def _stdin(shell: "Interpreter", redirects: Sequence[Redirect]) -> Scalar | None
     return None
 
 
+def to_elsewhere(redirects: Sequence[Redirect]) -> bool:
+    """Whether standard output goes to a file or another descriptor."""
+    return any(one.operator[0] in ">&" and one.number in ("", "1") for one in redirects)
+
+
+def is_a_file(body: Sequence[Statement]) -> bool:
+    """`$(<file)`."""
+    one = body[0] if len(body) == 1 else None
+    return isinstance(one, Simple) and not one.words and [to.operator for to in one.redirects] == ["<"]
+
+
+def _hidden(shell: "Interpreter", found: Started) -> dict[str, Value]:
+    """Put the assignments before a command in place; what they hide."""
+    hidden: dict[str, Value] = {}
+    for key, value in found.before:
+        hidden.setdefault(key, shell.scope.get(key))
+        shell.scope.set(key, value)
+    return hidden
+
+
 def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth:
     """One of the script's functions: arguments and local variables of its own, everything else shared."""
     name = found.words[0].text
@@ -119,19 +152,17 @@ def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth
         )
     if len(shell.locals) >= _DEEPEST_CALL:
         raise InputError(f"{shell.place(found.line)}: functions call one another more than {_DEEPEST_CALL} deep")
-    hidden: dict[str, Value] = {ARGUMENTS: shell.scope.get(ARGUMENTS)}
-    for key, value in found.before:
-        hidden[key] = shell.scope.get(key)
-        shell.scope.set(key, value)
+    hidden = {ARGUMENTS: shell.scope.get(ARGUMENTS), **_hidden(shell, found)}
     shell.scope.set(ARGUMENTS, Array(tuple(word.value for word in found.words[1:])))
     shell.locals.append(hidden)
     try:
-        with shell.frame():
-            return shell.execute(body)
-    except builtin_commands.Leave as left:
-        if left.kind != "return":
-            raise
-        return True
+        with shell.frame("function") as frame:
+            try:
+                return frame.settled(shell.execute(body))
+            except Leave as left:
+                if left.kind != "return":
+                    raise
+                return frame.settled(left.status)
     finally:
         shell.locals.pop()
         for key, was in hidden.items():

@@ -10,6 +10,7 @@ from glm_kvplan.launch.bash.syntax import (
     Calculation,
     Case,
     Condition,
+    CountingFor,
     Document,
     For,
     Function,
@@ -24,7 +25,7 @@ from glm_kvplan.launch.bash.syntax import (
     Text,
     WordNode,
 )
-from glm_kvplan.launch.bash.word_reader import WordReader
+from glm_kvplan.launch.bash.word_reader import NAME, WordReader
 from glm_kvplan.launch.marked_words import Piece
 
 _RESERVED = re.compile(
@@ -33,7 +34,9 @@ _RESERVED = re.compile(
 )
 _CLOSING = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 _REDIRECT = re.compile(r"([0-9]*|\{[A-Za-z_]\w*\})(&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)(?!\()")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]*)\])?(\+?)=")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\n]{0,400}?\])?\+?=")
+_ASSIGNS = re.compile(r"\+?=")
+_KEYED = re.compile(r"\[[^\n]{0,400}?\]\+?=")
 _IN = re.compile(r"in(?=[ \t\n;]|$)")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>]")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
@@ -98,7 +101,7 @@ class _StatementReader(WordReader):
         self.blanks()
         if self.peek() == "&" and self.peek(2) != "&&":
             self.at += 1
-            return Group((found,), True)
+            return Group((found,), True, (), True)
         if self.peek() == ";" and self.peek(2) not in (";;", ";&"):
             self.at += 1
         elif self.peek() and self.peek() not in "\n;)":
@@ -186,7 +189,7 @@ class _StatementReader(WordReader):
                 return self.redirected(self.condition(line))
             case "coproc":
                 self.at += len(word)
-                return Group((self.command(),), True)
+                return Group((self.command(),), True, (), True)
         if self.peek(2) == "((" and (expression := self.arithmetic()) is not None:
             return self.redirected(Calculation(expression, line))
         if self.peek() == "(":
@@ -236,12 +239,12 @@ class _StatementReader(WordReader):
     def for_loop(self, word: str, line: int) -> Statement:
         self.at += len(word)
         self.blanks()
+        counting: list[tuple[Part, ...]] = []
+        name, words = "", None
         if self.peek(2) == "((":
-            self.arithmetic()
-            name, words = "", None
+            counting = self.counting_parts(line)
         else:
             name = self.name_here()
-            words = None
             self.newlines()
             if self.take(_IN):
                 words = self.words_of_line()
@@ -255,7 +258,21 @@ class _StatementReader(WordReader):
             self.keyword("}")
         else:
             body = self.do_body()
-        return For("" if word == "select" else name, words, body, line)
+        if counting:
+            return CountingFor(counting[0], counting[1], counting[2], body, line)
+        return For(name, words, body, line, word == "select")
+
+    def counting_parts(self, line: int) -> list[tuple[Part, ...]]:
+        """The three expressions of `for ((...))`."""
+        found: list[list[Part]] = [[]]
+        for part in self.arithmetic() or ():
+            if part == Text(";", False):
+                found.append([])
+            else:
+                found[-1].append(part)
+        if len(found) != 3:
+            raise self.fail("for (( needs three expressions", line)
+        return [tuple(parts) for parts in found]
 
     def words_of_line(self) -> tuple[WordNode, ...]:
         found: list[WordNode] = []
@@ -383,26 +400,39 @@ class _StatementReader(WordReader):
         return Simple(tuple(assignments), tuple(words), tuple(redirects), line)
 
     def assignment(self) -> Assignment | None:
-        match = _ASSIGNMENT.match(self.text, self.at)
-        if match is None:
+        if not _ASSIGNMENT.match(self.text, self.at):
             return None
-        self.at = match.end()
-        name, index, append = match[1], match[2], bool(match[3])
+        name = self.take(NAME)
+        index = self.subscript(self.line) if self.peek() == "[" else None
+        operator = self.take(_ASSIGNS)
+        if not operator:
+            return None
         if self.peek() == "(":
             self.at += 1
-            return Assignment(name, index, append, self.array(name))
-        value = self.word()
-        return Assignment(name, index, append, value or WordNode((), self.line))
+            return Assignment(name, index, operator == "+=", self.array(name))
+        value = self.word(assigned=True)
+        return Assignment(name, index, operator == "+=", value or WordNode((), self.line))
 
-    def array(self, name: str) -> tuple[WordNode, ...]:
+    def element(self, name: str) -> Assignment | None:
+        """`[index]=value` among the values of a list."""
+        start = self.at
+        if _KEYED.match(self.text, start):
+            index = self.subscript(self.line)
+            if operator := self.take(_ASSIGNS):
+                value = self.word(assigned=True)
+                return Assignment(name, index, operator == "+=", value or WordNode((), self.line))
+        self.at = start
+        return None
+
+    def array(self, name: str) -> tuple[WordNode | Assignment, ...]:
         line = self.line
-        found: list[WordNode] = []
+        found: list[WordNode | Assignment] = []
         while True:
             self.newlines()
             if self.peek() == ")":
                 self.at += 1
                 return tuple(found)
-            word = self.word()
+            word = self.element(name) or self.word()
             if word is None:
                 if self.peek():
                     raise self.fail(f"{self.peek()!r} is not expected in the list {name}=(")

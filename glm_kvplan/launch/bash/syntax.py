@@ -60,12 +60,12 @@ class WordNode:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`name=value`, `name[index]+=value`, `name=(values)`."""
+    """`name=value`, `name[index]+=value`, `name=(values)`; among the values `[index]=value` has the list's name."""
 
     name: str
-    index: str | None
+    index: tuple[Part, ...] | None
     append: bool
-    value: WordNode | tuple[WordNode, ...]
+    value: "WordNode | tuple[WordNode | Assignment, ...]"
 
 
 class Document:
@@ -130,10 +130,22 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for name in words`; words None: the arguments. `for ((...))` has no name."""
+    """`for name in words`; words None: the arguments. `select` asks which of the words it is."""
 
     name: str
     words: tuple[WordNode, ...] | None
+    body: "Body"
+    line: int
+    asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CountingFor:
+    """`for ((start; test; step))`."""
+
+    start: tuple[Part, ...]
+    test: tuple[Part, ...]
+    step: tuple[Part, ...]
     body: "Body"
     line: int
 
@@ -155,11 +167,12 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`{ ...; }`, or `( ... )` whose assignments stay inside; what follows an `&` is one, too."""
+    """`{ ...; }`, or `( ... )` whose assignments stay inside; what an `&` follows is one, too."""
 
     body: "Body"
     inside: bool
     redirects: tuple[Redirect, ...] = ()
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,5 +191,7 @@ class Calculation:
     line: int
 
 
-Statement: TypeAlias = Simple | Pipeline | AndOr | If | Loop | For | Case | Function | Group | Condition | Calculation
+Statement: TypeAlias = (
+    Simple | Pipeline | AndOr | If | Loop | For | CountingFor | Case | Function | Group | Condition | Calculation
+)
 Body: TypeAlias = tuple[Statement, ...]

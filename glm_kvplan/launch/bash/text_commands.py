@@ -1,13 +1,14 @@
-"""What writes, reads or makes text: echo, printf, read and their like, and programs that only name paths."""
+"""What writes or makes text: echo, printf and their like, and programs that only name paths."""
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from glm_kvplan.launch.bash.truth import Truth
-from glm_kvplan.launch.bash.values import Array, Scalar, known_text, mark_of, missing, plain
-from glm_kvplan.launch.bash.word_reader import NAME
+from glm_kvplan.launch.bash.assignments import stored_at
+from glm_kvplan.launch.bash.leaving import Truth
+from glm_kvplan.launch.bash.printf_format import formatted, unescaped
+from glm_kvplan.launch.bash.values import known_text, mark_of, missing, plain
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
@@ -16,20 +17,22 @@ if TYPE_CHECKING:
 
 Builtin: TypeAlias = Callable[["Interpreter", "Started"], Truth]
 
-_FORMAT = re.compile(r"%[-0-9.]*([sdbq%])|\\([ntr\\])|([^%\\]+|[%\\])")
 _MOST_NUMBERS = 1024
 
 
 def _echo(shell: "Interpreter", found: "Started") -> Truth:
     words = list(found.words[1:])
-    ending = "\n"
+    options = ""
     while words and re.fullmatch("-[neE]+", words[0].text):
-        ending = "" if "n" in words[0].text else ending
-        del words[0]
+        options += words.pop(0).text
     pieces: list[Piece] = []
     for at, word in enumerate(words):
         pieces += ([Piece(" ")] if at else []) + list(word.value)
-    shell.printed((*pieces, Piece(ending)))
+    pieces += [] if "n" in options else [Piece("\n")]
+    if options.rfind("e") > options.rfind("E"):
+        shell.printed(unescaped(pieces))
+    else:
+        shell.printed(tuple(pieces))
     return True
 
 
@@ -41,31 +44,12 @@ def _printf(shell: "Interpreter", found: "Started") -> Truth:
         del words[:2]
     if words and words[0].text == "--":
         del words[0]
-    value = _formatted([word.value for word in words]) if words else ()
+    value = formatted([word.value for word in words]) if words else ()
     if target:
-        shell.assign(target, value)
+        stored_at(shell, target, value)
     else:
         shell.printed(value)
     return True
-
-
-def _formatted(values: Sequence[Scalar]) -> Scalar:
-    form = known_text(values[0])
-    if form is None:
-        return missing("$(...)")
-    waiting = list(values[1:])
-    found: list[Piece] = []
-    while True:
-        before = len(waiting)
-        for kind, escape, text in _FORMAT.findall(form):
-            if kind == "%":
-                found.append(Piece("%"))
-            elif kind:
-                found += waiting.pop(0) if waiting else ()
-            else:
-                found.append(Piece({"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}.get(escape, text)))
-        if not waiting or len(waiting) == before or len(found) > 10_000:
-            return tuple(found)
 
 
 def _cat(shell: "Interpreter", found: "Started") -> Truth:
@@ -119,54 +103,7 @@ def _seq(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
-def _read(shell: "Interpreter", found: "Started") -> Truth:
-    words = [word.text for word in found.words[1:]]
-    names, whole, listed, at = [], False, False, 0
-    while at < len(words):
-        text = words[at]
-        at += 1
-        if text.startswith("-") and len(text) > 1:
-            listed = listed or "a" in text
-            if text[-1] in "dinNptu" and at < len(words):
-                whole = whole or (text[-1] == "d" and not words[at])
-                at += 1
-        elif NAME.fullmatch(text):
-            names.append(text)
-    value = found.stdin
-    separators = next((known_text(value) for name, value in found.before if name == "IFS"), shell.separators())
-    for number, name in enumerate(names or ["REPLY"]):
-        if value is None or separators is None:
-            shell.assign(name, missing(f"${name}"))
-            continue
-        read = known_text(value)
-        if read is None:
-            shell.assign(name, (Piece(f"${name}", mark_of(value)),) if not whole or len(names) > 1 else value)
-            continue
-        line = read if whole else read.partition("\n")[0]
-        parts = re.split(f"[{re.escape(separators)}]+", line.strip(separators)) if separators else [line]
-        if listed:
-            shell.assign(name, Array(tuple(map(plain, parts))))
-        elif number == len(names) - 1:
-            shell.assign(name, plain(" ".join(parts[number:]) if number else line.strip(separators)))
-        else:
-            shell.assign(name, plain(parts[number]) if number < len(parts) else ())
-    return Mark("`read`", shell.place(found.line)) if value is None else not whole
-
-
-def _mapfile(shell: "Interpreter", found: "Started") -> Truth:
-    name = found.words[-1].text if len(found.words) > 1 and NAME.fullmatch(found.words[-1].text) else "MAPFILE"
-    text = known_text(found.stdin) if found.stdin is not None else None
-    if text is None:
-        shell.assign(name, missing(f"${name}"))
-    else:
-        cut = any(word.text.startswith("-") and "t" in word.text for word in found.words[1:])
-        lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as bash: at no other end of a line
-        shell.assign(name, Array(tuple(plain(line.removesuffix("\n") if cut else line) for line in lines)))
-    return True
-
-
 TEXT_COMMANDS: Mapping[str, Builtin] = {
-    **dict.fromkeys(("mapfile", "readarray"), _mapfile),
     **dict.fromkeys(("realpath", "readlink"), _path(posixpath.normpath)),
     "dirname": _path(lambda path: posixpath.dirname(path.rstrip("/")) or ("/" if path.startswith("/") else ".")),
     "basename": _path(lambda path: posixpath.basename(path.rstrip("/"))),
@@ -175,5 +112,4 @@ TEXT_COMMANDS: Mapping[str, Builtin] = {
     "cat": _cat,
     "pwd": _pwd,
     "seq": _seq,
-    "read": _read,
 }

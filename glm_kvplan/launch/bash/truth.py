@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.expansion import Field
-from glm_kvplan.launch.bash.syntax import Calculation, Condition, Text, WordNode
-from glm_kvplan.launch.bash.values import Scalar, Unset, is_empty, mark_of, text_of
+from glm_kvplan.launch.bash.leaving import Truth
+from glm_kvplan.launch.bash.regular_expressions import NotRead, groups_of
+from glm_kvplan.launch.bash.syntax import Calculation, Condition, Part, Text, WordNode
+from glm_kvplan.launch.bash.values import Array, Scalar, Unset, is_empty, mark_of, missing, plain, text_of
 from glm_kvplan.launch.marked_words import Mark
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
-Truth: TypeAlias = bool | Mark  # a Mark names what decides
 _FILES = frozenset("abcdefghkprstuwxGLNOS")  # tests of a file: -f, -d, ...
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
@@ -22,8 +23,6 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-gt": lambda a, b: a > b,
     "-ge": lambda a, b: a >= b,
 }
-# Expressions that a pattern of our own answers in linear time: anchors, plain characters, one set with a repeat.
-_PLAIN_EXPRESSION = re.compile(r"\^?(?:[\w/:,=@ -]|\\.)*(?:\[[^\[\]]+\][+*?]?)?(?:[\w/:,=@ -]|\\.)*\$?")
 _DEEPEST = 40
 
 
@@ -54,9 +53,13 @@ def condition(shell: "Interpreter", found: Condition) -> Truth:
 
 def calculation(shell: "Interpreter", found: Calculation) -> Truth:
     """`((...))`: true where the number is not 0."""
-    number = shell.expander.calculated(found.expression, found.line)
+    return number_holds(shell, found.expression, found.line)
+
+
+def number_holds(shell: "Interpreter", expression: tuple[Part, ...], line: int) -> Truth:
+    number = shell.expander.calculated(expression, line)
     mark = mark_of(number)
-    return _decides(shell, mark, found.line) if mark is not None else text_of(number) != "0"
+    return _decides(shell, mark, line) if mark is not None else text_of(number) != "0"
 
 
 def _decides(shell: "Interpreter", mark: Mark, line: int, *, empty: bool = False) -> Mark:
@@ -193,6 +196,9 @@ class _Test:
                 return _decides(self.shell, mark, self.line)
             assert not isinstance(pattern, Mark)
             return pattern.matches(text_of(left)) != (operator == "!=")
+        if operator == "=~" and right.node is not None:
+            self.at += 1
+            return self.expression(left, right.node)
         value = self.take()
         mark = mark_of(left) or mark_of(value)
         if mark is not None:
@@ -202,13 +208,25 @@ class _Test:
             return (a == b) != (operator == "!=")
         if operator in ("<", ">"):
             return a < b if operator == "<" else a > b
-        if operator == "=~":
-            if _PLAIN_EXPRESSION.fullmatch(b) and len(a) <= 1000:
-                return re.search(b, a) is not None
-            return Mark("a regular expression", self.shell.place(self.line))
         if operator not in _NUMBERS:
             return Mark(f"a file that `{operator}` looks for", self.shell.place(self.line))
         return self.numbers(operator, a, b)
+
+    def expression(self, left: Scalar, node: WordNode) -> Truth:
+        """`=~`, which keeps what it finds in BASH_REMATCH."""
+        steps = self.shell.expander.steps(node.parts, node.line)
+        mark = steps if isinstance(steps, Mark) else mark_of(left)
+        self.shell.assign("BASH_REMATCH", missing("$BASH_REMATCH"))
+        if mark is not None:
+            return _decides(self.shell, mark, self.line)
+        assert not isinstance(steps, Mark)
+        try:
+            groups = groups_of(steps, text_of(left))
+        except NotRead:
+            return Mark("a regular expression", self.shell.place(self.line))
+        if groups != ():
+            self.shell.assign("BASH_REMATCH", Array(tuple(map(plain, groups or ()))))
+        return groups is not None
 
     def numbers(self, operator: str, a: str, b: str) -> Truth:
         numbers = []

@@ -21,9 +21,10 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An associative array."""
+    """An associative array; `numbered`: a list with gaps, by its indices."""
 
     values: Mapping[str, Scalar]
+    numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +131,15 @@ def _joined(values: Sequence[Value], name: str, mark: Mark) -> Value:
             return given[0]
     if any(isinstance(value, Table) for value in values):
         keys = [key for value in values if isinstance(value, Table) for key in value.values]
+        numbered = [isinstance(value, Table) and value.numbered for value in values]
+        if any(numbered) and not all(numbered):
+            return (Piece(f"${name}", mark),)
         return Table(
             {
                 key: _join([value.values.get(key, ()) if isinstance(value, Table) else () for value in values], mark)
                 for key in dict.fromkeys(keys)
-            }
+            },
+            all(numbered),
         )
     if any(isinstance(value, Array) for value in values):
         return Array(_join_words([_elements(value, name) for value in values], mark))
@@ -155,7 +160,7 @@ def _join_words(lists: Sequence[tuple[Scalar, ...]], mark: Mark) -> tuple[Scalar
     marked = mark._replace(answers=_answers(" ".join(map(text_of, rest)) for rest in rests))
     if all(len(rest) == 1 and not text_of(rest[0]).startswith("-") for rest in rests):
         rests = rests[:1]  # one value, whichever it is
-    return (*lists[0][:shared], *(_marked(word, marked) for rest in rests for word in rest))
+    return (*lists[0][:shared], *(all_marked(word, marked) for rest in rests for word in rest))
 
 
 def _join(scalars: Sequence[Scalar], mark: Mark) -> Scalar:
@@ -177,7 +182,7 @@ def _join(scalars: Sequence[Scalar], mark: Mark) -> Scalar:
         return (*before, Piece(texts[0], marked, rests[0][0].line))
     after: list[Piece] = []
     for rest in rests:
-        pieces = _marked(tuple(rest), marked)
+        pieces = all_marked(tuple(rest), marked)
         if text_of(pieces):
             after += [Piece(" ", marked), *pieces] if after else pieces
     return (*before, *(after or [Piece("", marked)]))
@@ -192,7 +197,8 @@ def _common(texts: Sequence[str]) -> str:
     return shortest[: shortest.rfind(" ", 0, end) + 1]
 
 
-def _marked(scalar: Scalar, mark: Mark) -> Scalar:
+def all_marked(scalar: Scalar, mark: Mark) -> Scalar:
+    """The value, of which nothing is known for certain."""
     found = tuple(piece if piece.mark is not None else piece._replace(mark=mark) for piece in scalar)
     return found or (Piece("", mark),)
 

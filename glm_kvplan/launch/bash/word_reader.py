@@ -16,6 +16,7 @@ from glm_kvplan.launch.bash.syntax import (
     Text,
     WordNode,
 )
+from glm_kvplan.launch.bash.tilde_words import with_home
 from glm_kvplan.launch.bash.values import missing
 from glm_kvplan.launch.marked_words import Piece
 
@@ -99,8 +100,8 @@ class WordReader:
             else:
                 return
 
-    def word(self) -> WordNode | None:
-        """The word that starts here; None where none does."""
+    def word(self, assigned: bool = False) -> WordNode | None:
+        """The word that starts here; None where none does. `assigned`: it is the value of an assignment."""
         line = self.line
         parts: list[Part] = []
         while self.at < len(self.text):
@@ -118,6 +119,8 @@ class WordReader:
             else:
                 parts += self.special(quoted=False)
         self.count(parts)
+        if any(isinstance(part, Text) and "~" in part.text for part in parts):
+            parts = with_home(parts, assigned)
         return WordNode(tuple(parts), line) if parts else None
 
     def count(self, parts: list[Part]) -> None:
@@ -213,7 +216,11 @@ class WordReader:
             return Text(self.ansi_quoted(), True)
         if char == '"' and not quoted:
             return Text("", False)  # $"..." is translated text: the quote that follows
+        if char == "[":
+            return Arithmetic(self.subscript(self.line), quoted)
         if name := self.take(NAME):
+            if self.peek() == "{" and not quoted:
+                return Given(missing(f"${name}{{...}}")[0], quoted)  # braces come first: $x{1,2} is $x1 $x2
             return Parameter(name, quoted)
         if char and char in "@*#?$!-0123456789":
             self.at += 1
@@ -257,7 +264,7 @@ class WordReader:
             self.at += 1
             if char == "`":
                 break
-            if char == "\\" and self.peek() in ("`", "\\", "$") and self.peek():
+            if char == "\\" and self.peek() and self.peek() in ('`\\$"' if quoted else "`\\$"):
                 char = self.peek()
                 self.at += 1
             found.append(char)
@@ -311,12 +318,16 @@ class WordReader:
             if self.peek() in ("#", "%") and operator == "/":
                 operator += self.peek()
                 self.at += 1
-            argument = self.argument(False, _IN_PATTERN, line, "/}")
+            if operator == "//" and self.peek() == "/":
+                argument, self.at = (Text("/", True),), self.at + 1  # of ${X////-}
+            argument += self.argument(False, _IN_PATTERN, line, "/}")
             if self.peek() == "/":
                 self.at += 1
                 other = self.argument(quoted, _IN_BRACES, line, "}")
         elif operator:
-            argument = self.argument(quoted and operator[0] not in "#%", _IN_BRACES, line, "}")
+            argument = self.argument(quoted and operator[0] not in "#%^,", _IN_BRACES, line, "}")
+            if argument and (not quoted or operator[0] in "#%"):
+                argument = tuple(with_home(argument, False))
         if self.peek() != "}" or not name:
             self.argument(quoted, _IN_BRACES, line, "}")
             name, operator = "", ""
@@ -327,19 +338,22 @@ class WordReader:
         return Parameter(name, quoted, index, operator, argument, other, prefix)
 
     def subscript(self, line: int) -> tuple[Part, ...]:
+        """What stands in the brackets that open here."""
         self.at += 1
         parts: list[Part] = []
+        depth = 0
         while self.at < len(self.text):
             char = self.text[self.at]
-            if char == "]":
+            if char == "]" and not depth:
                 self.at += 1
                 return tuple(parts)
+            depth += (char == "[") - (char == "]")
             if char in "$`\"'\\":
                 parts += self.special(quoted=False)
             else:
                 parts.append(Text(char, True))
                 self.at += 1
-        raise self.fail("${ is never closed with }", line)
+        raise self.fail("[ is never closed with ]", line)
 
     def argument(self, quoted: bool, plain: re.Pattern[str], line: int, ends: str) -> tuple[Part, ...]:
         """The word inside `${...}` up to one of `ends`, which is left."""

@@ -1,0 +1,99 @@
+"""A script's arguments and options: set, shift, getopts."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from glm_kvplan.launch.bash.assignments import store
+from glm_kvplan.launch.bash.leaving import Truth
+from glm_kvplan.launch.bash.text_commands import Builtin
+from glm_kvplan.launch.bash.values import UNSET, Scalar, first_of, known_text, missing, plain, text_of
+from glm_kvplan.launch.marked_words import Mark
+
+if TYPE_CHECKING:
+    from glm_kvplan.launch.bash.interpreter import Interpreter
+    from glm_kvplan.launch.bash.simple_commands import Started
+
+_OPTIONS = {"e": "errexit", "u": "nounset", "a": "allexport", "f": "noglob"}
+_FOLLOWED = ("errexit", "nounset", "pipefail", "noglob")
+
+
+def _set(shell: "Interpreter", found: "Started") -> Truth:
+    words = list(found.words[1:])
+    while words:
+        text = words[0].text
+        if text == "--" or text[:1] not in ("-", "+"):
+            shell.scope.set_arguments(word.value for word in words[text == "--" :])
+            return True
+        names = [_OPTIONS.get(letter, "") for letter in text[1:]]
+        del words[0]
+        if "o" in text and words:
+            names.append(words.pop(0).text)
+        for name in names:
+            if name == "allexport":
+                shell.scope.everything = text[0] == "-"
+            elif name in _FOLLOWED:
+                shell.scope.set_option(name, text[0] == "-")
+    return True
+
+
+def _shift(shell: "Interpreter", found: "Started") -> Truth:
+    number = found.words[1].text if len(found.words) > 1 else "1"
+    if not re.fullmatch("[0-9]{1,4}", number):
+        return Mark("`shift`", shell.place(found.line))
+    arguments = shell.scope.arguments
+    if int(number) > len(arguments):
+        return False
+    shell.scope.set_arguments(arguments[int(number) :])
+    return True
+
+
+def _getopts(shell: "Interpreter", found: "Started") -> Truth:
+    """The next option of the arguments. OPTIND says where it stands; a letter within a word is kept beside it."""
+    if len(found.words) < 3:
+        return False
+    options, name = known_text(found.words[1].value), found.words[2].text
+    arguments = tuple(word.value for word in found.words[3:]) or shell.arguments()
+    text = known_text(first_of(shell.get("OPTIND"), "OPTIND")) or "1"
+    if options is None or not re.fullmatch("[0-9]{1,4}", text):
+        for one in (name, "OPTARG", "OPTIND"):
+            shell.assign(one, missing(f"${one}"))
+        return Mark("`getopts`", shell.place(found.line))
+    at = max(1, int(text))
+    _, letter = shell.option_letter if shell.option_letter[0] == at else (at, 1)
+    word = text_of(arguments[at - 1]) if at <= len(arguments) else ""
+    if letter == 1 and (not word.startswith("-") or len(word) < 2 or word == "--"):
+        shell.assign("OPTIND", plain(str(at + (word == "--"))))
+        shell.assign("OPTARG", UNSET)
+        store(shell, name, plain("?"))
+        return False
+    if known_text(arguments[at - 1]) is None:
+        for one in (name, "OPTARG", "OPTIND"):
+            shell.assign(one, missing(f"${one}"))
+        return Mark("`getopts`", shell.place(found.line))
+    option, rest = word[letter], word[letter + 1 :]
+    known = option in options.lstrip(":") and option != ":"
+    wants = known and options[options.rindex(option) + 1 :].startswith(":")
+    value: Scalar | None = None
+    if wants and rest:
+        value = plain(rest)
+    elif wants and at < len(arguments):
+        value, at = arguments[at], at + 1
+    silent = options.startswith(":")
+    if not known:
+        shell.assign("OPTARG", plain(option) if silent else UNSET)
+        store(shell, name, plain("?"))
+    elif wants and value is None:
+        shell.assign("OPTARG", plain(option) if silent else UNSET)
+        store(shell, name, plain(":" if silent else "?"))
+    else:
+        shell.assign("OPTARG", UNSET if value is None else value)
+        store(shell, name, plain(option))
+    if wants or not rest:
+        at, letter = at + 1, 0
+    shell.option_letter = (at, letter + 1)
+    shell.assign("OPTIND", plain(str(at)))
+    return True
+
+
+ARGUMENT_COMMANDS: Mapping[str, Builtin] = {"set": _set, "shift": _shift, "getopts": _getopts}

@@ -1,0 +1,194 @@
+"""`declare`, `local`, `export`, `unset` and their like, and what a declaration makes of every later value."""
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from glm_kvplan.launch.bash.assignments import store, without_element
+from glm_kvplan.launch.bash.leaving import Truth
+from glm_kvplan.launch.bash.syntax import Part, Text
+from glm_kvplan.launch.bash.values import (
+    UNSET,
+    Array,
+    Scalar,
+    Table,
+    Unset,
+    Value,
+    known_text,
+    mark_of,
+    missing,
+    plain,
+)
+from glm_kvplan.launch.bash.word_reader import NAME
+from glm_kvplan.launch.marked_words import Mark, Piece
+
+if TYPE_CHECKING:
+    from glm_kvplan.launch.bash.interpreter import Interpreter
+    from glm_kvplan.launch.bash.simple_commands import Started
+
+DECLARE = ("export", "declare", "typeset", "local", "readonly")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]*)\])?(\+?)=")
+_KEPT = "ilunr"  # letters of attributes that change or forbid later assignments
+_DEEPEST_NAME = 10
+
+
+def as_assignment(parts: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]] | None:
+    """A word that spells an assignment: `name=` and the parts of its value."""
+    first = parts[0] if parts else None
+    match = _ASSIGNMENT.match(first.text) if isinstance(first, Text) and not first.quoted else None
+    if match is None or not isinstance(first, Text):
+        return None
+    rest = first.text[match.end() :]
+    return match[0], (Text(rest, False), *parts[1:]) if rest else parts[1:]
+
+
+def declare(shell: "Interpreter", found: "Started") -> Truth:
+    """The five commands that declare."""
+    command = found.words[0].text
+    given = [word.text for word in found.words[1:] if re.fullmatch("[-+][A-Za-z]+", word.text)]
+    on = "".join(text[1:] for text in given if text[0] == "-")
+    off = "".join(text[1:] for text in given if text[0] == "+") + ("x" if command == "export" and "n" in on else "")
+    if "p" in on or "F" in on or (command != "export" and "f" in on):
+        shell.printed(missing("$(...)"))
+        return Mark(f"`{command}`", shell.place(found.line))
+    if command == "local" and not shell.locals:
+        return False
+    if command == "export" and "f" in on:
+        return True
+    is_local = command in ("local", "declare", "typeset") and bool(shell.locals) and "g" not in on
+    kept = on if command in ("local", "declare", "typeset") else on.replace("n", "")  # `export -n` takes back
+    attributes = (kept, off, command == "readonly")
+    status: Truth = True
+    for word in found.words[1:]:
+        match = _ASSIGNMENT.match(word.text)
+        target = match[1] if match else word.text
+        if not NAME.fullmatch(target):
+            continue
+        if match and "r" in shell.scope.attributes(target) and not (is_local and target not in shell.locals[-1]):
+            status = False
+            continue
+        _begin(shell, target, is_local, attributes, bool(match))
+        if match:
+            value = _after(word.value, match.end())
+            if "n" in on:
+                shell.scope.set(target, value)
+            else:
+                _assign(shell, target, value, match[2], bool(match[3]), "g" in on)
+        _finish(shell, target, command, attributes)
+    for one in found.lists:
+        _begin(shell, one.name, is_local, attributes, True)
+        shell.assigned(one)
+        _finish(shell, one.name, command, attributes)
+    return status
+
+
+def _assign(shell: "Interpreter", name: str, value: Scalar, index: str | None, append: bool, outside: bool) -> None:
+    hiding = next((frame for frame in shell.locals if name in frame), None) if outside else None
+    if hiding is not None:
+        hiding[name] = value if not append else missing(f"${name}")
+    else:
+        store(shell, name, value, index, append)
+
+
+def _begin(shell: "Interpreter", name: str, is_local: bool, attributes: tuple[str, str, bool], assigns: bool) -> None:
+    """Hide what a local variable hides, keep the attributes and make an empty list where one is declared."""
+    on, off, _ = attributes
+    if is_local and name not in shell.locals[-1]:
+        key = f"{name}/"
+        shell.locals[-1].update({name: shell.scope.get(name), key: shell.scope.get(key)})
+        shell.scope.set(name, UNSET)
+        shell.scope.set(key, plain(""))
+    kept = "".join(one for one in _KEPT if one != "r" and one in on)
+    if kept or any(one in off for one in _KEPT):
+        before = shell.scope.attributes(name)
+        if "l" in kept or "u" in kept:
+            before = before.replace("l", "").replace("u", "")
+        shell.scope.set(f"{name}/", plain("".join(sorted(set(before) - set(off) | set(kept)))))
+    if "A" in on and not isinstance(shell.get(name), Table):
+        shell.assign(name, Table({}))
+    elif "a" in on and not isinstance(shell.get(name), Array | Table):
+        held = shell.get(name)
+        shell.assign(name, Array((held,) if isinstance(held, tuple) else ()))
+
+
+def _finish(shell: "Interpreter", name: str, command: str, attributes: tuple[str, str, bool]) -> None:
+    on, off, readonly = attributes
+    if readonly or "r" in on:
+        shell.scope.set(f"{name}/", plain(shell.scope.attributes(name) + "r"))
+    if "x" in off:
+        shell.scope.exported[name] = False
+    elif command == "export" or "x" in on:
+        shell.scope.exported[name] = True
+
+
+def _after(value: Scalar, length: int) -> Scalar:
+    """The pieces without their first characters."""
+    found = []
+    for piece in value:
+        cut = min(length, len(piece.text))
+        length -= cut
+        if cut < len(piece.text) or (piece.mark is not None and not cut):
+            found.append(piece._replace(text=piece.text[cut:]))
+    return tuple(found)
+
+
+def unset(shell: "Interpreter", found: "Started") -> Truth:
+    words = [word.text for word in found.words[1:] if not re.fullmatch("-[fvn]+", word.text)]
+    options = "".join(word.text for word in found.words[1:] if re.fullmatch("-[fvn]+", word.text))
+    status: Truth = True
+    for word in words:
+        name, bracket, index = word.partition("[")
+        if "f" in options or ("v" not in options and shell.scope.get(name) is None and name in shell.scope.functions):
+            shell.scope.functions.pop(name, None)
+        elif not NAME.fullmatch(name):
+            continue
+        elif "r" in shell.scope.attributes(name):
+            status = False
+        elif bracket:
+            without_element(shell, name, index.removesuffix("]").strip("\"'"))
+        else:
+            target = name if "n" in options else referred(shell, name)
+            shell.scope.set(f"{target}/", plain(""))
+            shell.assign(target, UNSET)
+    return status
+
+
+# --- what declarations make of values
+
+
+def referred(shell: "Interpreter", name: str) -> str:
+    """The variable that a name stands for (`declare -n`); "" where that is not known."""
+    for _ in range(_DEEPEST_NAME):
+        if "n" not in shell.scope.attributes(name):
+            return name
+        held = shell.scope.get(name)
+        target = known_text(held) if isinstance(held, tuple) else None
+        if target is None or not NAME.fullmatch(target):
+            return ""
+        name = target
+    return ""
+
+
+def reshaped(shell: "Interpreter", name: str, value: Value) -> Value:
+    """The value as the variable's attributes want it: a number, small or capital letters."""
+    attributes = shell.scope.attributes(name)
+    if not any(one in attributes for one in "ilu?") or value is None or isinstance(value, Unset):
+        return value
+    if "?" in attributes:
+        held = shell.scope.get(f"{name}/")
+        return (Piece(f"${name}", mark_of(held) if isinstance(held, tuple) else Mark(f"${name}")),)
+    if isinstance(value, Array):
+        return Array(tuple(_reshaped(shell, attributes, one) for one in value.values))
+    if isinstance(value, Table):
+        return replace(value, values={key: _reshaped(shell, attributes, one) for key, one in value.values.items()})
+    return _reshaped(shell, attributes, value)
+
+
+def _reshaped(shell: "Interpreter", attributes: str, value: Scalar) -> Scalar:
+    text = known_text(value)
+    if "i" in attributes:
+        if text is None:
+            return (Piece("$((...))", mark_of(value)),)
+        return shell.expander.calculated((Text(text, True),), 0)
+    change = str.lower if "l" in attributes else str.upper
+    return tuple(piece._replace(text=change(piece.text)) if piece.mark is None else piece for piece in value)

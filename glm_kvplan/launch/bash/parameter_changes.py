@@ -1,0 +1,91 @@
+"""What `${name#pattern}`, `${name/pattern/other}`, `${name:start:length}`, `${name^}` and their kin make of a value."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from glm_kvplan.launch.bash.glob_patterns import LONGEST, Pattern
+from glm_kvplan.launch.bash.syntax import Parameter, Text
+from glm_kvplan.launch.bash.values import Scalar, Table, known_text, mark_of, missing, plain
+from glm_kvplan.launch.marked_words import Mark, Piece
+
+if TYPE_CHECKING:
+    from glm_kvplan.launch.bash.expansion import Expander
+
+
+def slice_of(expander: "Expander", part: Parameter, values: tuple[Scalar, ...], line: int) -> tuple[Scalar, ...]:
+    """`${name[@]:start:length}`."""
+    numbers = _bounds(expander, part, line)
+    if numbers is None or (numbers[1] or 0) < 0 or isinstance(expander.shell.get(part.name), Table):
+        return (missing(f"${{{part.name}[@]:...}}"),)
+    start, length = numbers
+    if part.name in ("@", "*"):
+        shell_name = expander.shell.special("0")
+        values = (shell_name if isinstance(shell_name, tuple) else missing("$0"), *values)
+    start = start + len(values) if start < 0 else start
+    return values[start:][:length] if start >= 0 else ()
+
+
+def _bounds(expander: "Expander", part: Parameter, line: int) -> tuple[int, int | None] | None:
+    """`start:length` of `${name:start:length}`."""
+    text = known_text(expander.scalar(part.argument, line))
+    if text is None:
+        return None
+    start, colon, length = text.partition(":")
+    if "?" in start or not text.strip():
+        return None
+    texts = (start or "0", length or "0") if colon else (start,)
+    numbers = [known_text(expander.calculated((Text(one, True),), line)) for one in texts]
+    if not all(number is not None and re.fullmatch(r"-?[0-9]{1,9}", number) for number in numbers):
+        return None
+    found = [int(number or 0) for number in numbers]
+    return found[0], found[1] if colon else None
+
+
+def transformed(expander: "Expander", part: Parameter, value: Scalar, line: int) -> Scalar:
+    """What the operator of `part` makes of one value."""
+    operator, text = part.operator, known_text(value)
+    if text is None:
+        return (Piece(f"${{{part.name}}}", mark_of(value)),)
+    if len(text) > LONGEST or operator.startswith("@"):
+        return missing(f"${{{part.name}...}}")
+    if operator == ":":
+        return _part_of(expander, part, text, line)
+    pattern = expander.pattern(part.argument, line)
+    if isinstance(pattern, Mark):
+        return (Piece(f"${{{part.name}}}", pattern),)
+    if operator[0] in "^,":
+        return plain(_cased(text, str.upper if operator[0] == "^" else str.lower, pattern, len(operator) > 1))
+    expander.shell.grow(len(text) * 8)
+    if operator[0] == "#":
+        return plain(pattern.without_start(text, operator == "##"))
+    if operator[0] == "%":
+        return plain(pattern.without_end(text, operator == "%%"))
+    other = known_text(expander.scalar(part.other, line))
+    # Versions differ: bash 5.2 puts what was matched for `&`, and takes single quotes within double ones away.
+    if other is None or pattern.odd_inside or "&" in other or (part.quoted and "'" in other):
+        return missing(f"${{{part.name}/...}}")
+    return plain(pattern.replaced(text, other, operator))
+
+
+def _part_of(expander: "Expander", part: Parameter, text: str, line: int) -> Scalar:
+    numbers = _bounds(expander, part, line)
+    if numbers is None:
+        return missing(f"${{{part.name}:...}}")
+    start, length = numbers
+    start = start + len(text) if start < 0 else start
+    if not 0 <= start <= len(text):
+        return ()
+    end = None if length is None else length + len(text) if length < 0 else start + length
+    if end is not None and end < start:
+        return missing(f"${{{part.name}:...}}")  # bash complains
+    return plain(text[start:end])
+
+
+def _cased(text: str, change: Callable[[str], str], pattern: Pattern, every: bool) -> str:
+    """The characters that the pattern matches, or only the first, in capital or small letters."""
+    if not pattern.steps:
+        return change(text) if every else change(text[:1]) + text[1:]
+    return "".join(
+        change(char) if (every or not at) and pattern.matches(char) else char for at, char in enumerate(text)
+    )
