@@ -44,13 +44,12 @@ def _index(shell: "Interpreter", found: Assignment) -> str | None:
 
 def store(shell: "Interpreter", name: str, value: Scalar, index: str | None = None, append: bool = False) -> None:
     """`name=value`, of a list its first element; `name[index]=value`, "?" for an index that is not known."""
-    before = shell.get(name)
-    if index is None and isinstance(before, Array | Table):
+    if index is None and isinstance(shell.held(name), Array | Table):
         index = "0"
-    if index is None:
-        shell.assign(name, appended(shell, before, value, name) if append else value)
+    if index is not None:
+        shell.assign(name, _with_element(shell, shell.get(name), name, index, value, append))
     else:
-        shell.assign(name, _with_element(shell, before, name, index, value, append))
+        shell.assign(name, appended(shell, shell.get(name), value, name) if append else value)
 
 
 def stored_at(shell: "Interpreter", target: str, value: Scalar) -> None:
@@ -71,7 +70,7 @@ def appended(shell: "Interpreter", before: Value, value: Scalar, name: str) -> S
 
 def _list(shell: "Interpreter", found: Assignment) -> Value:
     assert not isinstance(found.value, WordNode)
-    before = shell.get(found.name)
+    before = shell.get(found.name) if found.append else shell.held(found.name)
     if isinstance(before, Table) and (found.append or not before.numbered):
         return missing(f"${found.name}") if before.numbered else _table(shell, found, before)
     values: list[Scalar] = []
@@ -170,7 +169,7 @@ def _by_number(value: Value, values: Sequence[Scalar]) -> dict[int, Scalar]:
 
 def without_element(shell: "Interpreter", name: str, index: str) -> None:
     """`unset name[index]`."""
-    before = shell.get(name)
+    before = shell.held(name)
     found: Value = missing(f"${name}")
     if index in ("?", "@", "*"):
         pass

@@ -104,10 +104,10 @@ def _begin(shell: "Interpreter", name: str, is_local: bool, attributes: tuple[st
         if "l" in kept or "u" in kept:
             before = before.replace("l", "").replace("u", "")
         shell.scope.set(f"{name}/", plain("".join(sorted(set(before) - set(off) | set(kept)))))
-    if "A" in on and not isinstance(shell.get(name), Table):
+    if "A" in on and not isinstance(shell.held(name), Table):
         shell.assign(name, Table({}))
-    elif "a" in on and not isinstance(shell.get(name), Array | Table):
-        held = shell.get(name)
+    elif "a" in on and not isinstance(shell.held(name), Array | Table):
+        held = shell.held(name)
         shell.assign(name, Array((held,) if isinstance(held, tuple) else ()))
 
 

@@ -183,11 +183,13 @@ class Interpreter:
         if text not in self.notes:
             self.notes.append(text)
 
+    def held(self, name: str) -> Value:
+        """A variable's value as the script has it."""
+        return self.scope.get(referred(self, name) if self.scope.declared else name)
+
     def get(self, name: str) -> Value:
         """A variable's value; what the user gives counts where the script leaves it open."""
-        if self.scope.declared:
-            name = referred(self, name)
-        found = self.scope.get(name) if name not in _LIVE else None
+        found = self.held(name) if name not in _LIVE else None
         if name in self.around.given and (found is None or (isinstance(found, tuple) and mark_of(found) is not None)):
             return plain(self.around.given[name])
         if name == "PWD" and found is None:
