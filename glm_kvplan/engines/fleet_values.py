@@ -128,8 +128,8 @@ class FleetAnswer(NamedTuple):
 
     `layouts` has the best of each number of GPUs that was tried, whether it serves all or not. `head` is of the
     deployment as it was given, whose own layout counts for nothing here. Where none of the numbers serves,
-    `serving_gpus` is one that does, the fewest of parts of a host, of whole hosts and of copies of one server; None
-    where no server of up to 64 GPUs holds a request. `unserved` are the numbers of which none does.
+    `serving_gpus` is one that does, where the next fewer of parts of a host, of whole hosts and of copies of one server
+    does not; None where none was found up to 1,024. `unserved` are the numbers of which no server holds a request.
     """
 
     head: Head

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from glm_kvplan.bisection import least
 from glm_kvplan.engines.by_name import head_of
 from glm_kvplan.engines.demand_shown import show_demand
 from glm_kvplan.engines.fleet_values import Advised, FleetAnswer, FleetShown, Layouts, Unserved
@@ -21,8 +22,7 @@ from glm_kvplan.workload import Demand
 
 MOST_TRIES = 64
 MOST_GPUS = 1024
-_DOUBLED = 64  # GPUs up to which numbers are doubled to find one that serves, where those asked for do not
-_NUMBERS = 24  # that are tried below it
+_DOUBLED = 64  # GPUs up to which numbers are doubled where those asked for hold no request
 _WAYS_FURTHER = 8  # combinations of what is tried, there
 _Flags = Mapping[str, Any]
 
@@ -116,11 +116,14 @@ def _serving(
     layouts: Sequence[FleetShown],
 ) -> int | None:
     """A number of GPUs that serves where those tried do not: copies of their servers, or numbers doubled, are enough;
-    below that, whole hosts and parts of one are tried, the fewest first.
+    below that, whole hosts and parts of one are tried, by halving.
     """
 
-    def fleets(gpus: int) -> list[_Fleet]:
-        return list(_fleets(plan, demand, gpus, ways[:_WAYS_FURTHER], per_host, engine, []))
+    def fleets(gpus: int) -> Iterator[_Fleet]:
+        return _fleets(plan, demand, gpus, ways[:_WAYS_FURTHER], per_host, engine, [])
+
+    def serves(gpus: int) -> bool:
+        return any(one.advised.holds for one in fleets(gpus))
 
     able = [(one.gpus // one.servers, one.most // one.servers) for one in layouts if one.most]
     for number in (plan.gpus << power for power in range(_DOUBLED.bit_length())):
@@ -129,12 +132,13 @@ def _serving(
         able += [(one.advised.plan.gpus, one.advised.most) for one in fleets(number) if one.most]
     if not able:
         return None
-    enough = min(gpus * -(-demand.concurrency // most) for gpus, most in able)
+    enough = min(MOST_GPUS, *(gpus * -(-demand.concurrency // most) for gpus, most in able))
     parts = {1 << power for power in range(per_host.bit_length())}
     whole = {*range(per_host, enough, per_host), *range(plan.gpus, enough, plan.gpus if plan.gpus > 1 else enough)}
-    fewer = sorted(number for number in (parts | whole) - set(tried) if number < enough)
-    numbers = [number for number in (*fewer[-_NUMBERS:], enough) if number <= MOST_GPUS]
-    return next((number for number in numbers if any(one.advised.holds for one in fleets(number))), None)
+    numbers = [*sorted(number for number in (parts | whole) - set(tried) if number < enough), enough]
+    if not serves(enough):
+        return None
+    return numbers[least(lambda at: serves(numbers[at]), -1, len(numbers) - 1)]
 
 
 def _ways(tries: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:

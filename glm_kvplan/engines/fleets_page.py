@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from glm_kvplan.engines.fleet_values import FleetAnswer, FleetShown, Unserved
+from glm_kvplan.engines.fleets import MOST_GPUS
 from glm_kvplan.engines.mix_words import wanted_line
 from glm_kvplan.show.format import count, whole
 from glm_kvplan.show.page import Cell, Code, Column, Line, Page, Row, Section, Table, Verdict
@@ -68,7 +69,7 @@ def _low(answer: FleetAnswer) -> Iterator[Said]:
 def _enough(answer: FleetAnswer) -> Said:
     """Where none serves: the next step."""
     if answer.serving_gpus is None:
-        return say("nor does twice as many, again and again up to 64")
+        return say("nor was a number found that does, up to {most} GPUs", most=whole(MOST_GPUS))
     return say("{option} serves it", option=f"--gpus {answer.serving_gpus}")
 
 
@@ -85,9 +86,8 @@ def _reason(one: Unserved) -> Said:
 
 def _left_out(best: FleetShown) -> Iterator[Line]:
     if best.left_out:
-        yield Line(
-            say("your own flags that are not in it, their values not kept or of one host: {flags}", flags=best.left_out)
-        )
+        template = "your own flags that are not in it, their values not kept or of another layout: {flags}"
+        yield Line(say(template, flags=best.left_out))
 
 
 def _requests(answer: FleetAnswer) -> Iterator[Line]:

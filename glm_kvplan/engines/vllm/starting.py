@@ -66,12 +66,16 @@ def start_with(plan: Plan, found: Available, nbytes: int) -> Start:
     made = start(plan.blocks, nbytes)
     if made.failure is None or nbytes >= 0 or found.how != "estimated":
         return made
+    return replace(made, failure=made.failure._replace(reason=lacking(plan, found, nbytes)))
+
+
+def lacking(plan: Plan, found: Available, nbytes: int) -> str:
+    """Why an estimate of the memory leaves less than nothing for blocks."""
     share = total_gib(plan.gpu) * plan.deployment.gpu_memory_utilization
-    reason = (
+    return (
         f"the weights ({found.weights_gib:.1f} GiB a GPU) and what is taken beside them are {-nbytes / GIB:.1f} GiB "
         f"more than the {share:.1f} GiB that vLLM takes of one {plan.gpu.name}: nothing is left for blocks"
     )
-    return replace(made, failure=made.failure._replace(reason=reason))
 
 
 def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate | None]:

@@ -84,6 +84,18 @@ def test_the_launch_s_own_words_stay(capsys: pytest.CaptureFixture[str]) -> None
     assert best["left_out"] == ["--api-key", "--headless"] and "s3cret" not in out
 
 
+def test_words_of_the_launch_s_own_layout_do_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """vLLM takes --nnodes with the mp backend alone (config/parallel.py:1112 at 0.33.0), ranks are each host's own."""
+    launch = ("vllm", "serve", "zai-org/GLM-5.3-Flash", "--distributed-executor-backend", "ray", "--uvicorn-log-level")
+    own = (*launch, "info", "--data-parallel-backend", "ray", "--master-addr", "a")
+    words = ("advise", "--gpus", "16", "--gpu", "h200", "--concurrency", "400", "--json", "--", *own)
+    assert ended(*words) == 0
+    best = json.loads(capsys.readouterr().out)["best"]
+    assert best["hosts_of_a_server"] == 2 and best["command"].endswith("--uvicorn-log-level info")
+    assert best["left_out"] == ["--distributed-executor-backend", "--data-parallel-backend"]
+    assert best["command"].count("--master-addr") == 1
+
+
 def test_limits_are_written_only_where_they_are_in_the_way() -> None:
     """Four engines of one card have fewer blocks than vLLM's default of 1,024 requests."""
     enough = sought(8).best

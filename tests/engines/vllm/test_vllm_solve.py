@@ -125,6 +125,9 @@ def test_weights_that_do_not_fit_are_said_with_the_fewest_gpus_that_do(
     assert code == 1 and f"No: vLLM refuses to start: the weights ({weights} GiB a GPU)" in said
     assert "GiB a GPU are lacking before the first block" in said and "GiB for blocks" not in said
     assert f"each of these alone lets it start: --tensor-parallel-size {tensor} --data-parallel-size" in said
+    assert (
+        run(capsys, "estimate", "--gpu", card, *SERVE, "-tp", "1")[1].count(f"the weights ({weights} GiB a GPU)") == 1
+    )
     plan = kv.plan({"tensor_parallel_size": 1}, engine="vllm-0.33.0", gpu=card)
     for remedy in answer_solve(plan, MemoryGiven()).remedies:
         name = remedy.name.removeprefix("--").replace("-", "_")

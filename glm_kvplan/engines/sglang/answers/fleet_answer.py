@@ -18,8 +18,8 @@ _KNOWN = {**START_FLAG, **FLAG}
 # Not the engine's, written apart, or known without their value.
 _APART = {name for name, flag in _KNOWN.items() if flag.role in ("ours", "named") or flag.kind == "present"}
 _APART |= {"node_rank"}
-# Of the launch's own host among others: written anew.
-_OF_HOSTS = frozenset(("--node-rank", "--dist-init-addr", "--nccl-init-addr"))
+# Of the launch's own layout or host: written anew.
+_OF_LAYOUT = frozenset(("--node-rank", "--dist-init-addr", "--nccl-init-addr", "--numa-node"))
 
 
 def answer_fleet(
@@ -43,6 +43,6 @@ def launch_command(plan: Plan) -> str:
     """The whole command that starts one server of `plan`, a flag a line. On several hosts it is run on each of them."""
     given = {name: value for name, value in {**plan.checked, **plan.flags}.items() if name not in _APART}
     hosts = ['--node-rank "$NODE_RANK" --dist-init-addr "$HEAD_NODE:20000"'] if plan.hosts > 1 else []
-    own = (words for option, words in plan.others.items() if option not in _OF_HOSTS)
+    own = (words for option, words in plan.others.items() if option not in _OF_LAYOUT)
     start = f"python -m sglang.launch_server --model-path {model_word(plan)}"
     return command_lines(start, _KNOWN, given, plan.environment, *hosts, *own)

@@ -10,7 +10,7 @@ from glm_kvplan.engines.vllm.memory_before import Available
 from glm_kvplan.engines.vllm.needed_blocks import given_blocks
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.request_cost import FixedCost, RequestCost, fixed_cost, request_cost, token_bytes
-from glm_kvplan.engines.vllm.starting import memory_of
+from glm_kvplan.engines.vllm.starting import lacking, memory_of
 from glm_kvplan.engines.vllm.workload_cost import Rest, WorkloadCost, workload_cost
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
@@ -196,6 +196,8 @@ def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None, left: Availab
         )
     if isinstance(left, str):
         yield say("does not fit: {reason}", reason=left)
+    elif left is not None and left.high_bytes < 0 and left.how == "estimated":
+        yield say("does not fit: {reason}", reason=lacking(plan, left, left.nbytes))
     elif left is not None and cost.nbytes > left.high_bytes:
         yield say(
             "does not fit: the blocks take {size}, and vLLM has {low} to {high} beside the weights (estimated)",

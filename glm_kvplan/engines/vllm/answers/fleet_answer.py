@@ -12,20 +12,10 @@ from glm_kvplan.engines.vllm.server_layouts import advise_server, server_layouts
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven
 
-# Of the launch's own host or engine among others.
-_OF_HOSTS = frozenset(
-    (
-        *(
-            "--node-rank",
-            "--master-addr",
-            "--master-port",
-            "--headless",
-            "--data-parallel-address",
-            "--data-parallel-rank",
-        ),
-        *("--data-parallel-rpc-port", "--data-parallel-size-local", "--data-parallel-start-rank"),
-    )
-)
+# Of the launch's own layout or host: written anew.
+_OF_LAYOUT = frozenset(("--node-rank", "--master-addr", "--master-port", "--headless", "--numa-bind-nodes"))
+_OF_DATA_PARALLEL = ("--data-parallel-", "--no-data-parallel-")
+_OF_ONE_HOST = frozenset(("--distributed-executor-backend",))  # several take the one that --nnodes goes with
 # The first host serves; the others are told so.
 _HOSTS = ('--node-rank "$NODE_RANK" --master-addr "$HEAD_NODE"', '$([ "$NODE_RANK" = 0 ] || echo --headless)')
 
@@ -51,5 +41,10 @@ def answer_fleet(
 def launch_command(plan: Plan) -> str:
     """The whole command that starts one server of `plan`, a flag a line. On several hosts it is run on each of them."""
     hosts = _HOSTS if plan.hosts > 1 else ()
-    own = (words for option, words in plan.others.items() if option not in _OF_HOSTS)
+    other = _OF_LAYOUT | _OF_ONE_HOST if plan.hosts > 1 else _OF_LAYOUT
+    own = (
+        words
+        for option, words in plan.others.items()
+        if option not in other and not option.startswith(_OF_DATA_PARALLEL)
+    )
     return command_lines(f"vllm serve {model_word(plan)}", FLAG, plan.flags, plan.environment, *hosts, *own)
