@@ -17,3 +17,4 @@ def pytest_collection_finish() -> None:
     """What collecting made lives as long as the tests: no later collection of garbage looks at it again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # what tests make is little and short of life

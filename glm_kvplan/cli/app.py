@@ -5,6 +5,8 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -119,8 +121,12 @@ class _Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         if ctx.resilient_parsing and ctx.meta.get(_CALLED) != cmd_name:
-            return _command(cmd_name, lambda: None)  # a shell that completes names
+            return _command(cmd_name, _nothing)  # a shell that completes names
         return _named(cmd_name, ctx)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _named(name: str, ctx: typer.Context) -> Any:
@@ -140,11 +146,9 @@ def _engine(ctx: typer.Context) -> Engine:
 
 
 def _command(name: str, function: Any, engine: Callable[[], Engine] = assumed_engine) -> Any:
-    app = typer.Typer(add_completion=False)
-    app.command(name, cls=_Command, short_help=COMMANDS[name])(function)
-    command: Any = typer.main.get_command(app)
+    command = copy(_own(name, function))
     own = {param.name for param in command.params}
-    command.params.append(_language())
+    command.params = [*command.params, _language()]
     command.shared = {}
     for group in getattr(function, "option_groups", ()):
         added = [option for option in group.options(engine) if option.name not in own]
@@ -153,6 +157,15 @@ def _command(name: str, function: Any, engine: Callable[[], Engine] = assumed_en
     return command
 
 
+@cache
+def _own(name: str, function: Any) -> Any:
+    """A command with the options of its own."""
+    app = typer.Typer(add_completion=False)
+    app.command(name, cls=_Command, short_help=COMMANDS[name])(function)
+    return typer.main.get_command(app)
+
+
+@cache
 def _language() -> Any:
     """--lang, for help and shells: its value is taken off the words before any option is read."""
     return TyperOption(
@@ -195,6 +208,11 @@ def kvplan(
     """
 
 
+@cache
+def _group() -> Any:
+    return typer.main.get_command(app)
+
+
 def run(arguments: list[str] | None) -> None:
     """Run `kvplan` with these arguments, or the process's own. A shell that completes words is told no errors.
 
@@ -217,7 +235,7 @@ def run(arguments: list[str] | None) -> None:
         elif ours[1:] == ["help"]:  # kvplan solve help
             ours = [ours[0], "--help"]
         spoken()  # a language that there is not is said first
-        code = app(
+        code = _group()(
             args=ours,
             prog_name="kvplan",
             standalone_mode=False,

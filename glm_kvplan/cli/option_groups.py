@@ -5,7 +5,7 @@ def solve(ctx: typer.Context, ...): memory = MEMORY.of(ctx)
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import typer
@@ -75,8 +75,7 @@ class FlagGroup:
         self.name = f"{__name__}.{name}"
 
     def options(self, engine: Callable[[], Engine]) -> Sequence[Any]:
-        asked = engine()
-        return [FlagOption(flag, asked.read_flag) for flag in asked.flags]
+        return _flag_options(engine())
 
     def read(self, values: dict[str, Any]) -> dict[str, object]:
         return {name: value for name, value in values.items() if value is not None}
@@ -85,6 +84,11 @@ class FlagGroup:
         """The flags given in the command that runs."""
         value: Mapping[str, object] = ctx.meta[self.name]
         return value
+
+
+@cache
+def _flag_options(engine: Engine) -> Sequence[Any]:
+    return [FlagOption(flag, engine.read_flag) for flag in engine.flags]
 
 
 class FlagOption(TyperOption):

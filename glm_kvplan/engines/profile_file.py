@@ -3,6 +3,7 @@
 import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,13 @@ def releases_in(folder: Path) -> tuple[str, ...]:
 
 def installed_release(package: str) -> str | None:
     """The release of an engine installed here, from its metadata; None if there is none. Nothing is imported."""
+    return _installed_in(package, tuple(sys.path))
+
+
+@cache
+def _installed_in(package: str, places: tuple[str, ...]) -> str | None:
     # Most machines that plan have no engine: a look at the directories spares them the import below.
-    if not any(Path(place).is_dir() and any(Path(place).glob(f"{package}-*.dist-info")) for place in sys.path):
+    if not any(Path(place).is_dir() and any(Path(place).glob(f"{package}-*.dist-info")) for place in places):
         return None
     from importlib.metadata import version
 

@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import running
 from paths import ROOT
 
 from glm_kvplan.answers.diff.sides import Asked, sides_of
@@ -25,10 +25,7 @@ SLOTS, FRACTION = (str(EXAMPLES / f"b200-tp4-mtp{name}.kvplan.yaml") for name in
 
 
 def kvplan(*arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "from glm_kvplan.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "diff", *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
+    return running.kvplan("diff", *arguments)
 
 
 def side_of(path: str, engine: str | None = None) -> Side:

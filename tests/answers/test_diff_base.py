@@ -1,14 +1,13 @@
 """`kvplan diff --base REV`: the deployment files of a work tree against those of a revision of git."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import running
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -23,15 +22,8 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 def kvplan(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "glm_kvplan", "diff", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(folder.parent), **environment},
-    )
+    environment["GIT_CEILING_DIRECTORIES"] = str(folder.parent)
+    return running.kvplan("diff", *arguments, folder=folder, **environment)
 
 
 @pytest.fixture
@@ -109,8 +101,7 @@ def test_a_mix_is_counted_as_check_counts_it(repository: Path) -> None:
     file.write_text("gpu: H200\nflags: {tp_size: 8, max_running_requests: 64}\n" + mix)
     (one,) = json.loads(kvplan(repository, "--base", "HEAD", "deploy/mix.kvplan.yaml", "--json").stdout)["files"]
     changes = {change["name"]: change for change in one["diff"]["changes"]}
-    check = [sys.executable, "-m", "glm_kvplan", "check", file.name, "--json"]
-    done = subprocess.run(check, capture_output=True, text=True, cwd=file.parent, check=True)
+    done = running.kvplan("check", file.name, "--json", folder=file.parent)
     (held,) = (found for found in json.loads(done.stdout)["files"][0]["findings"] if found["name"] == "min_concurrency")
     assert changes["requests_of_mix"]["after"] == held["found"] == 64
     assert changes["requests_of_mix"]["before"] > 64 and "requests_at_context" not in changes

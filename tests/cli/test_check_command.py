@@ -6,24 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from running import kvplan
 
 B200 = """\
 gpu: B200
 flags: {tp_size: 4, speculative_algorithm: EAGLE}
 memory: {pre_gib: 177.0, available_gib: 126.0}
 """
-
-
-def kvplan(*arguments: str, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from glm_kvplan.cli import main; main()", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=cwd,
-    )
 
 
 def test_standard_input_yaml_and_toml() -> None:
@@ -71,7 +60,7 @@ def test_one_form_is_printed_and_others_are_written(tmp_path: Path) -> None:
 )
 def test_forms_that_cannot_be(tmp_path: Path, formats: tuple[str, ...], says: str) -> None:
     (tmp_path / "a.yaml").write_text(B200)
-    done = kvplan("check", "a.yaml", *(word for form in formats for word in ("--format", form)), cwd=tmp_path)
+    done = kvplan("check", "a.yaml", *(word for form in formats for word in ("--format", form)), folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr and done.stderr.count("\n") == 1
 

@@ -143,6 +143,7 @@ class Asked:
 
     def file(self, **expect: Any) -> str:
         path = self.folder / "drawn.kvplan.yaml"
+        path.unlink(missing_ok=True)  # some file systems put the end of an overwritten file on disk at once
         path.write_text(self.drawn.file(**expect), encoding="utf-8")
         return str(path)
 

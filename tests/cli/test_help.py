@@ -1,14 +1,13 @@
 """`--help` and shell completion as a user meets them."""
 
-import os
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
 import pytest
+import running
 
 from glm_kvplan.cli import COMMANDS, PANELS
 from glm_kvplan.engines.sglang.flags import FLAGS
@@ -17,22 +16,14 @@ KVPLAN = str(Path(sys.executable).with_name("kvplan"))
 
 
 def kvplan(*words: str, **environment: str) -> str:
-    done = subprocess.run(
-        [KVPLAN, *words],
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    done = running.kvplan(*words, COLUMNS="80", NO_COLOR="1", **environment)
+    assert done.returncode == 0
     return done.stdout
 
 
 @cache
 def helps() -> dict[str, str]:
-    with ThreadPoolExecutor(2) as pool:
-        texts = pool.map(lambda name: kvplan(name, "--help"), COMMANDS)
-        return dict(zip(COMMANDS, texts, strict=True))
+    return {name: kvplan(name, "--help") for name in COMMANDS}
 
 
 def test_the_first_help_lists_every_command_on_one_line() -> None:

@@ -3,10 +3,10 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import running
 import yaml
 from paths import ROOT
 
@@ -15,15 +15,7 @@ VLLM = ("--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "4")
 
 
 def kvplan(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "glm_kvplan", *words],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-    )
+    return running.kvplan(*words, folder=folder)
 
 
 @pytest.mark.parametrize("launch", [SGLANG, VLLM], ids=["sglang", "vllm"])

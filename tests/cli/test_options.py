@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 import typer
+from running import kvplan
 
 from glm_kvplan.cli import COMMANDS
 from glm_kvplan.cli.app import _named, app
 from glm_kvplan.cli.option_groups import FlagOption
 
 KVPLAN = str(Path(sys.executable).with_name("kvplan"))
-
-
-def kvplan(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([KVPLAN, *words], capture_output=True, text=True, timeout=300, check=False)
 
 
 def ledgers(*words: str) -> dict[str, dict[str, int]]:
@@ -81,10 +78,9 @@ def test_an_option_is_the_same_thing_on_every_command() -> None:
 
 
 def test_without_the_script() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "glm_kvplan", "info", "gpus"], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("info", "gpus").stdout, "")
+    for command in ([sys.executable, "-m", "glm_kvplan"], [KVPLAN]):
+        done = subprocess.run([*command, "info", "gpus"], capture_output=True, text=True, timeout=300, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, kvplan("info", "gpus").stdout, "")
 
 
 def test_notes_come_after_the_answer_and_not_before_an_error() -> None:

@@ -12,12 +12,9 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 from typing import NamedTuple
 
 import pytest
@@ -48,10 +45,11 @@ ENVIRONMENT = {"COLUMNS": "80", "LINES": "24", "NO_COLOR": "1", "PYTHONUTF8": "1
 def run(command: str) -> str:
     """What a shell prints for `command`, standard output and error together, at 80 columns, without colours."""
     first, bar, rest = command.replace("\\\n", " ").partition("|")
-    if first.startswith("kvplan ") and not SHELL.search(first) and hasattr(os, "fork"):
-        printed, told = run_forked(shlex.split(first)[1:], apart=bool(bar))
-        if bar:
-            printed = told + run_in_shell(rest, printed)
+    if first.startswith("kvplan ") and not SHELL.search(first):
+        from running import kvplan
+
+        done = kvplan(*shlex.split(first)[1:], folder=ROOT, together=not bar, **ENVIRONMENT)
+        printed = done.stderr + run_in_shell(rest, done.stdout) if bar else done.stdout
     else:
         printed = run_in_shell(command)
     assert "Traceback (most recent call last)" not in printed, f"$ {command}\n{printed}"
@@ -73,53 +71,6 @@ def run_in_shell(command: str, standard_input: str = "") -> str:
         check=False,
     )
     return done.stdout
-
-
-def run_forked(arguments: list[str], *, apart: bool) -> tuple[str, str]:
-    """`kvplan` in a copy of this process, which has its libraries imported: ten commands in the time of one.
-
-    What it prints, errors among it; `apart` from it: they are the second text.
-    """
-    main = shared_by_every_copy()
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, Path(os.devnull).open("rb") as nothing:
-        child = os.fork()
-        if child == 0:
-            os.chdir(ROOT)
-            os.environ.update(ENVIRONMENT)
-            os.dup2(nothing.fileno(), 0)
-            os.dup2(output.fileno(), 1)
-            os.dup2((errors if apart else output).fileno(), 2)
-            sys.stdout = os.fdopen(1, "w", encoding="utf-8")
-            sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1)
-            try:
-                main(arguments)
-            except SystemExit:
-                pass
-            except BaseException:
-                sys.excepthook(*sys.exc_info())
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(0)
-        os.waitpid(child, 0)
-        output.seek(0)
-        errors.seek(0)
-        return output.read().decode("utf-8"), errors.read().decode("utf-8")
-
-
-@cache
-def shared_by_every_copy() -> Callable[[list[str]], None]:
-    """The command line, once all that it imports is imported: what a copy would import, it would import for itself."""
-    import pydantic  # noqa: F401
-    import rich.table  # noqa: F401
-    import yaml  # noqa: F401
-
-    import glm_kvplan.cli
-
-    for module in walk_packages(glm_kvplan.__path__, "glm_kvplan."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
-    return glm_kvplan.cli.main
 
 
 def steps(document: Path) -> Iterator[Step]:
@@ -218,4 +169,5 @@ def refresh(documents: list[Path]) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests"))
     refresh([Path(name).resolve() for name in sys.argv[1:]] or DOCUMENTS)

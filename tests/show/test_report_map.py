@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from running import kvplan
 
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
@@ -27,6 +28,7 @@ from glm_kvplan.show.text_bars import bar_lines, legend
 from glm_kvplan.show.wrapping import width_of, wrap
 from glm_kvplan.tensor import device_bytes
 
+KVPLAN = str(Path(sys.executable).parent / "kvplan")
 WIDTHS = range(40, 201)
 FIGURE = re.compile(r"~?-?\d+\.\d+ (?:GiB|MiB|KiB)")
 PLANS: dict[str, tuple[dict[str, Any], str, MemoryGiven]] = {
@@ -108,9 +110,8 @@ def test_pools_alone(gpu: str | None) -> None:
 
 
 def shell(command: str, **environment: str) -> str:
-    kvplan = str(Path(sys.executable).parent / "kvplan")
     variables = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1", **environment}
-    done = subprocess.run([kvplan, *command.split()], env=variables, capture_output=True, timeout=300, check=False)
+    done = subprocess.run([KVPLAN, *command.split()], env=variables, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
 
@@ -118,7 +119,7 @@ def shell(command: str, **environment: str) -> str:
 @pytest.mark.parametrize("command", ["estimate --tp-size 8 --gpu h200 --all", "solve --tp-size 8 --gpu h200 --all"])
 @pytest.mark.parametrize("width", [40, 67, 200])
 def test_commands_keep_to_the_width(command: str, width: int) -> None:
-    text = shell(command, COLUMNS=str(width))
+    text = kvplan(*command.split(), COLUMNS=str(width)).stdout
     assert max(map(len, text.splitlines())) <= width
     assert "140.40 GiB in all" in text
 
@@ -132,10 +133,9 @@ def test_an_encoding_without_blocks() -> None:
 def test_a_dumb_terminal() -> None:
     """A terminal that calls itself dumb gets ASCII at its own width; in a pipe TERM means nothing."""
     main, other = pty.openpty()
-    kvplan = str(Path(sys.executable).parent / "kvplan")
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": "52", "LINES": "99"}
     process = subprocess.Popen(
-        [kvplan, "solve", "--gpu", "h200", "--tp-size", "8", "--all"], stdout=other, env=environment
+        [KVPLAN, "solve", "--gpu", "h200", "--tp-size", "8", "--all"], stdout=other, env=environment
     )
     os.close(other)
     parts = []
