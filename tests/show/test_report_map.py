@@ -119,9 +119,9 @@ def shell(command: str, **environment: str) -> str:
 @pytest.mark.parametrize("command", ["estimate --tp-size 8 --gpu h200 --all", "solve --tp-size 8 --gpu h200 --all"])
 @pytest.mark.parametrize("width", [40, 67, 200])
 def test_commands_keep_to_the_width(command: str, width: int) -> None:
-    text = kvplan(*command.split(), COLUMNS=str(width)).stdout
-    assert max(map(len, text.splitlines())) <= width
-    assert "140.40 GiB in all" in text
+    done = kvplan(*command.split(), COLUMNS=str(width))
+    assert max(map(len, done.stdout.splitlines())) <= width
+    assert done.returncode == 0 and "140.40 GiB in all" in done.stdout
 
 
 def test_an_encoding_without_blocks() -> None:

@@ -51,7 +51,7 @@ def missing(name: str) -> Scalar:
 
 
 def text_of(scalar: Iterable[Piece]) -> str:
-    return "".join(piece.text for piece in scalar)
+    return "".join([piece.text for piece in scalar])
 
 
 def mark_of(scalar: Iterable[Piece]) -> Mark | None:
@@ -97,7 +97,7 @@ def weight(value: Value) -> int:
 
 
 def _same(one: Value, other: Value) -> bool:
-    return _bare(one) == _bare(other)
+    return one is other or _bare(one) == _bare(other)
 
 
 def _bare(value: Value) -> object:
