@@ -9,7 +9,7 @@ import pytest
 
 from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
 
-_DRAWN, _TOGETHER = 160, 8
+_DRAWN, _TOGETHER = 320, 16
 _TEXTS = (
     *("x", "1", "2", "10", "--tp", "a b", "", "a/b.c", "x=y", "*", "[z]", "--k=v", "é", "#h", "a#b", "~", "{", "}"),
     *("-n", "!", "a,b"),
@@ -25,8 +25,9 @@ class Script:
         self.text += "\n".join(self.statement(0) for _ in range(self.random.randint(1, 5)))
         self.text += '\nrun END "$A" "$B" "$C" "$D" "$N" "${L[@]}"\n'
 
-    def one(self, *options: str) -> str:
-        return self.random.choice(options)
+    def one(self, *options: str | Callable[[], str]) -> str:
+        chosen = self.random.choice(options)
+        return chosen if isinstance(chosen, str) else chosen()
 
     def quoted(self) -> str:
         text = self.one(*_TEXTS)
@@ -35,25 +36,31 @@ class Script:
 
     def parameter(self, depth: int) -> str:
         name = self.one(*"ABCD")
-        other = self.word(depth + 1) if depth < 2 else self.one("w", "w z", "1")
+        other: Callable[[], str] = lambda: self.word(depth + 1) if depth < 2 else self.one("w", "w z", "1")  # noqa: E731
         number = self.one("1+2", "N*3", "N<4", "(N+1)*2", "7/2", "N%2", "0x10", "N==3?5:6", "2**3", "-N", "!N")
         return self.one(
             *(f"${{{name}}}", f"${{#{name}}}", f"${{{name}:1}}", f"${{{name}:0:2}}"),
-            *(f"${{{name}{mark}{other}}}" for mark in (":-", "-", ":+", "+")),
+            *(lambda mark=mark: f"${{{name}{mark}{other()}}}" for mark in (":-", "-", ":+", "+")),
             *(f"${{{name}:={self.one('w', 'w z')}}}", f"${{{name}^^}}", f"${{{name},,}}"),
             *(f"${{{name}{mark}{self.one(*'/-x=')}}}" for mark in ("#*", "##*")),
             *(f"${{{name}{mark}{self.one(*'/.-=')}*}}" for mark in ("%", "%%")),
             *(f"${{{name}{m}{self.one('a', 'x', '-', '?', '[a-z]', '*b')}/{self.one('', 'Q')}}}" for m in ("/", "//")),
-            *(f"$(({number}))", f"$(echo {other})", "${L[@]}", f"${{L[{self.one(*'012')}]}}"),
+            *(f"$(({number}))", lambda: f"$(echo {other()})", "${L[@]}", f"${{L[{self.one(*'012')}]}}"),
         )
 
     def word(self, depth: int = 0) -> str:
         found = ""
         for _ in range(self.random.randint(1, 3)):
-            inner = self.parameter(depth + 1) if self.random.random() < 0.7 else self.one("l", "m n")
-            quoted = f'"{self.one("", "p ", "q")}{inner}{self.one("", " r")}"'
-            found += self.one(self.quoted(), self.parameter(depth), quoted if depth < 2 else self.quoted())
+            found += self.one(
+                self.quoted,
+                lambda: self.parameter(depth),
+                (lambda: self.in_quotes(depth)) if depth < 2 else self.quoted,
+            )
         return found
+
+    def in_quotes(self, depth: int) -> str:
+        inner = self.parameter(depth + 1) if self.random.random() < 0.7 else self.one("l", "m n")
+        return f'"{self.one("", "p ", "q")}{inner}{self.one("", " r")}"'
 
     def words(self) -> str:
         return self.one(
@@ -73,24 +80,27 @@ class Script:
     def assignment(self) -> str:
         name = self.one(*"ABCD")
         return self.one(
-            *(f"{name}={self.word()}", f"{name}+={self.word()}", f"{name}=", f"unset {name}", "L=()", "((N++))"),
-            *(f"L=({self.word()} {self.words()})", f"L+=({self.word()})", "N=$((N+1))", f"L[1]={self.word()}"),
-            *(f"export {name}={self.word()}", f"set -- {self.word()} {self.word()}", f"let N={self.one(*'123')}+N"),
+            *(f"{name}=", f"unset {name}", "L=()", "((N++))", "N=$((N+1))", f"let N={self.one(*'123')}+N"),
+            *(
+                lambda mark=mark: f"{mark}{self.word()}"
+                for mark in (f"{name}=", f"{name}+=", f"export {name}=", "L[1]=")
+            ),
+            *(lambda: f"L=({self.word()} {self.words()})", lambda: f"L+=({self.word()})"),
+            lambda: f"set -- {self.word()} {self.word()}",
         )
 
     def statement(self, depth: int) -> str:
-        run = f"run {self.word()} {self.one(self.words(), self.word())}"
+        run: Callable[[], str] = lambda: f"run {self.word()} {self.one(self.words, self.word)}"  # noqa: E731
         if depth > 2:
-            return run
+            return run()
         body: Callable[[], str] = lambda: "\n".join(  # noqa: E731
             self.statement(depth + 1) for _ in range(self.random.randint(1, 2))
         )
-        joined = f"{self.test()} {self.one('&&', '||')} {self.assignment()} || {self.assignment()}"
         kind = self.random.randrange(14)
         if kind < 4:
             return self.assignment()
         if kind < 7:
-            return run
+            return run()
         return (
             lambda: f"if {self.test()}; then\n{body()}\nelif {self.test()}; then\n{body()}\nelse\n{body()}\nfi",
             lambda: f'for i in {self.word()} {self.words()}; do\n{body()}\nrun "$i"\ndone',
@@ -98,7 +108,7 @@ class Script:
             lambda: f"{self.test()} {self.one('&&', '||')} {{ {body()}\n}}",
             lambda: f"({body()}\n)",
             lambda: f'f() {{ local A={self.word()}; {body()}\nrun "$#" "$A"; return; run no; }}\nf {self.word()}',
-            lambda: joined,
+            lambda: f"{self.test()} {self.one('&&', '||')} {self.assignment()} || {self.assignment()}",
         )[kind - 7]()
 
 
