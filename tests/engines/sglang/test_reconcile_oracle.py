@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,13 +10,16 @@ from boots import read_log
 from paths import DATA
 
 from glm_kvplan.engines.boot_logs import BesideLog
-from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
+from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.sglang.boot_log.log_launch import flags_of
+from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile, rows_of
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.units import GB, GIB
 
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")
 
 
+@cache
 def records(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes()).splitlines()]
 
@@ -184,8 +188,9 @@ def test_the_engines_own_host_pools_are_explained(release: str) -> None:
         if record["inputs"]["mem_layout"] == "page_first_kv_split":
             continue  # its rows are checked bare and allocated wide: see test_host.py
         gpu = "b300" if record["inputs"]["kv_layout"] == "fp8_raw" else "h200:275040"
-        answer = reconcile(read_log(host_log_of(record))[0], BesideLog(engine=release, gpu=gpu))
-        rows = [row for row in answer.rows if row.name.startswith(("host", "HiCache"))]
+        boot = read_log(host_log_of(record))[0]
+        made = plan(flags_of(boot.arguments), gpu=gpu, engine=release)
+        rows = [row for row in rows_of(made, boot)[1] if row.name.startswith(("host", "HiCache"))]
         assert len(rows) >= 3
         assert all(row.explained for row in rows), (record["inputs"], [row for row in rows if not row.explained])
         kinds[kind] = kinds.get(kind, 0) + 1

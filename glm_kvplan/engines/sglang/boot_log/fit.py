@@ -38,9 +38,9 @@ def fit(attempt: Callable[[float], Solution], most_gib: float, printed: PrintedS
     """
     for slots in _slots(attempt, most_gib, printed):
         low = _first(lambda gib, wanted=slots: attempt(gib).state_slots >= wanted, 0.0, most_gib)  # type: ignore[misc]
-        high = _first(lambda gib, wanted=slots: attempt(gib).state_slots > wanted, low, most_gib)  # type: ignore[misc]
         if attempt(low).state_slots != slots:
             continue
+        high = _first(lambda gib, wanted=slots: attempt(gib).state_slots > wanted, low, most_gib)  # type: ignore[misc]
         if printed.tokens is not None:
             wanted = printed.tokens
             low = _first(lambda gib, wanted=wanted: attempt(gib).tokens >= wanted, low, high)  # type: ignore[misc]
@@ -72,6 +72,8 @@ def _first(holds: Callable[[float], bool], low: float, high: float) -> float:
         return low
     for _ in range(_STEPS):
         middle = (low + high) / 2
+        if not low < middle < high:
+            break
         if holds(middle):
             high = middle
         else:
