@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
+from sources import parsed
 
 PACKAGE = ROOT / "glm_kvplan"
 # From the bottom up: a module imports from its own package and from lower rows.
@@ -61,7 +62,7 @@ def _for_types_only(node: ast.AST) -> bool:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_one_way(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     own = part(path)
     for name in imports(tree, at_start=False):
         words = name.split(".")
@@ -74,14 +75,14 @@ def test_no_module_needs_itself() -> None:
     graph: dict[str, set[str]] = {}
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
     for name, path in names.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         graph[name] = {used for used in imports(tree, at_start=True) if used in names and used != name}
     TopologicalSorter(graph).prepare()  # raises CycleError with the cycle
 
 
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     for path in MODULES:
-        found = imports(ast.parse(path.read_text(encoding="utf-8")), at_start=True)
+        found = imports(parsed(path), at_start=True)
         heavy = HEAVY - ({"pydantic"} if path.relative_to(PACKAGE) in PYDANTIC_MODELS else set())
         assert not {name.partition(".")[0] for name in found} & heavy, path
 
@@ -131,7 +132,7 @@ def test_no_module_outside_engines_names_an_engine() -> None:
         relative = path.relative_to(PACKAGE)
         if relative.parts[0] == "engines":
             continue
-        if named := named_in(ast.parse(path.read_text(encoding="utf-8")), words):
+        if named := named_in(parsed(path), words):
             found[str(relative)] = sorted(named)
     assert not found
 
@@ -144,7 +145,7 @@ SPOKEN = {Path("cli/sweep.py"): {"where"}}  # typer calls an option after its pa
 def test_names_are_field_terms() -> None:
     for path in MODULES:
         names: set[str] = {path.stem}
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             match node:
                 case ast.FunctionDef(name=word) | ast.ClassDef(name=word) | ast.arg(arg=word):
                     names.add(word)
@@ -167,5 +168,5 @@ def test_no_two_modules_have_one_name() -> None:
 
 def test_every_module_says_what_it_holds() -> None:
     for path in MODULES:
-        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        said = ast.get_docstring(parsed(path))
         assert said and said.partition("\n")[0].strip(), path

@@ -14,6 +14,7 @@ import pytest
 import typer
 from paths import ROOT
 from running import ended
+from sources import parsed
 
 from glm_kvplan.cli import COMMANDS as COMMANDS_NAMED
 from glm_kvplan.cli import PANELS, app
@@ -79,7 +80,7 @@ def spelled(node: ast.expr) -> list[str]:
 
 def templates() -> Iterator[str]:
     for path in sorted((ROOT / "glm_kvplan").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say" and node.args:
                 yield from spelled(node.args[0])
 
@@ -100,7 +101,7 @@ def plain_texts() -> Iterator[str]:
     for path in sorted((ROOT / "glm_kvplan").rglob("*.py")):
         if REFUSED_IN_ENGLISH in path.parts:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if (
                 isinstance(node, ast.Call)
                 and getattr(node.func, "id", getattr(node.func, "attr", "")) in SAYING.split()
@@ -214,7 +215,7 @@ def english_texts() -> Iterator[str]:
     yield from (*help_texts(), os.strerror(errno.ENOENT))
     for folder in (ROOT / "glm_kvplan", Path(typer.__file__).parent):
         for path in sorted(folder.rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.expr):
                     yield from spelled_with_blanks(node)
     for path in sorted((ROOT / "glm_kvplan").rglob("*.toml")):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import ROOT
+from sources import parsed
 
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
@@ -246,7 +247,7 @@ def test_both_languages_say_the_same() -> None:
 
 def test_every_word_is_used() -> None:
     modules = (ROOT / "glm_kvplan").rglob("*.py")
-    nodes = (node for path in modules for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = (node for path in modules for node in ast.walk(parsed(path)))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
     def spelled(phrase: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hand_counted import one_rank
 from paths import ROOT
+from sources import parsed
 
 from glm_kvplan.cli import main
 from glm_kvplan.engines.ledger import Ledger
@@ -116,7 +117,7 @@ def test_no_other_file_tells_a_tensor_by_its_name() -> None:
     for path in (ROOT / "glm_kvplan").rglob("*.py"):
         if path.parent == sglang / "components" or path == sglang / "own_pools.py":
             continue
-        words = {node.value for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Constant)}
+        words = {node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)}
         assert not words & names, path
 
 
