@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import typer
 from typer.core import TyperOption
 
+from glm_kvplan.engines.by_name import engine_named
 from glm_kvplan.engines.flag import Flag
 from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
@@ -75,7 +76,7 @@ class FlagGroup:
         self.name = f"{__name__}.{name}"
 
     def options(self, engine: Callable[[], Engine]) -> Sequence[Any]:
-        return _flag_options(engine())
+        return _flag_options(engine().name)
 
     def read(self, values: dict[str, Any]) -> dict[str, object]:
         return {name: value for name, value in values.items() if value is not None}
@@ -87,7 +88,8 @@ class FlagGroup:
 
 
 @cache
-def _flag_options(engine: Engine) -> Sequence[Any]:
+def _flag_options(engine_name: str) -> Sequence[Any]:
+    engine = engine_named(engine_name)
     return [FlagOption(flag, engine.read_flag) for flag in engine.flags]
 
 
