@@ -126,16 +126,18 @@ def _states(begun: Begun, turned: Callable[..., Turn | None]) -> Iterator[Turn |
         yield turned(**NO_DRAFT)
 
 
-def wider(begun: Begun, given: MemoryGiven, does: Does) -> Iterator[Turn]:
-    """More GPUs: their memory is estimated, since what they load is another share of the weights."""
+def wider(begun: Begun, given: MemoryGiven, does: Does) -> list[Turn]:
+    """More GPUs, the fewest first: their memory is estimated, since what they load is another share of the weights."""
     deployment = begun.plan.deployment
     known = begun.memory.how != "estimated"
     unknown = given._replace(available_gib=None, pre_gib=None, weights_gib=None, draft_weights_gib=None)
+    found = []
     for name in ("tensor_parallel_size", "data_parallel_size"):
         width = 2 * getattr(deployment, name)
         while width * begun.plan.gpus // getattr(deployment, name) <= MOST_GPUS:
             then = _begun(begun, unknown, {name: width})
             if then is not None and does(then):
-                yield Turn({name: width}, then, estimated=known)
+                found.append(Turn({name: width}, then, estimated=known))
                 break
             width *= 2
+    return sorted(found, key=lambda turn: turn.begun.plan.gpus)

@@ -149,6 +149,32 @@ def test_every_option_serves_when_it_is_typed(release: str, lengths: str, reques
     assert [option.gpus for option in found.options] == sorted(option.gpus for option in found.options)
 
 
+def test_the_fewest_gpus_that_serve_come_first() -> None:
+    """64 requests of 131,072 tokens: engines side by side take 8 GPUs, tensor parallelism 16."""
+    found = advise(plan("0.33.0"), "131072", 64, MemoryGiven())
+    assert [(option.text, option.gpus) for option in found.options] == [
+        ("--data-parallel-size 2", 8),
+        ("--tensor-parallel-size 16", 16),
+    ]
+    assert found.flags == {"data_parallel_size": 2}
+
+
+@pytest.mark.parametrize("requests", [56, 60])
+def test_what_is_sure_within_the_estimate_is_named(requests: int) -> None:
+    """The middle of the estimate serves them at TP 8, its low end not; with the flags that are named that does, too."""
+    made: Plan = kv.plan({"tensor_parallel_size": 8}, engine="vllm-0.33.0", gpu="h200")
+    found = advise(made, "128k", requests, MemoryGiven())
+    assert found.holds
+    (said,) = (str(one) for one in found.warnings if "low end" in str(one))
+    changed = said.partition("and with ")[2].removesuffix(" all").split()
+    flags = {**made.flags, **found.flags, changed[0][2:].replace("-", "_"): changed[1]}
+    launch = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in flags.items())
+    begun = begin(
+        kv.plan(launch=f"vllm serve zai-org/GLM-5.3-Flash {launch}", engine="vllm-0.33.0", gpu="h200"), MemoryGiven()
+    )
+    assert served(begun.low, parse_contexts("128k")).requests >= requests
+
+
 def test_a_bfloat16_state_is_advised_where_it_is_asked_for() -> None:
     made = plan("0.33.0", max_model_len=131072, speculative_config=MTP3)
     texts = [option.text for option in advise(made, "8k", 130, MEASURED).options]

@@ -103,7 +103,7 @@ def answer_advise(
         blocks=block_bounds(after, given, contexts, -(-demand.concurrency // after.plan.deployment.data_parallel_size)),
         options=options,
         certainty=begun.memory.certainty,
-        warnings=tuple(_warnings(after, demand, best)),
+        warnings=tuple(_warnings(after, given, demand, best)),
     )
 
 
@@ -139,6 +139,18 @@ def _pairs(
                 break
 
 
+def _surer(after: Begun, given: MemoryGiven, demand: Demand) -> Turn | None:
+    """The first change on these GPUs that is sure to serve within the memory's estimate, and leaves the model be."""
+
+    def sure(then: Begun) -> bool:
+        same = then.plan.gpus == after.plan.gpus
+        return same and all(
+            served(each, demand.contexts).requests >= demand.concurrency for each in (then.start, then.low)
+        )
+
+    return next((turn for turn in turns(after, given, sure) if not turn.accuracy), None)
+
+
 def _option(turn: Turn, demand: Demand) -> Option:
     start = turn.begun.start
     return Option(
@@ -160,10 +172,14 @@ def _served(begun: Begun, demand: Demand) -> ServedNow:
     return ServedNow(found.requests, low, high, found.limit, failure)
 
 
-def _warnings(after: Begun, demand: Demand, best: Turn | None) -> Iterator[Text]:
+def _warnings(after: Begun, given: MemoryGiven, demand: Demand, best: Turn | None) -> Iterator[Text]:
     low, found = (served(each, demand.contexts).requests for each in (after.low, after.start))
     if after.memory.certainty == "estimated" and low < demand.concurrency <= found:
-        yield say("at the low end of the memory's estimate it serves {requests}", requests=low)
+        surer = _surer(after, given, demand)
+        template = "at the low end of the memory's estimate it serves {requests}"
+        if surer is not None:
+            template += ", and with {flags} all"
+        yield say(template, requests=low, flags="" if surer is None else surer.text)
     if best is not None and best.accuracy:
         yield say("this changes numbers of the model: accuracy is yours to judge")
     if after.weights is not None:
