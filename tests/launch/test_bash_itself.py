@@ -158,6 +158,19 @@ def test_a_word_that_few_scripts_draw(word: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
+@pytest.mark.parametrize(
+    "then",
+    [
+        *("L+=(w)", "L+=(w); L+=(x 'y z')", "L[-1]=w", "L+=([-1]=w [1]=x y)", "L[3]+=w; L+=(x)", "L+=()", "L=(w)"),
+        *("unset 'L[-1]'", "unset 'L[3]'; L+=(w)", "L[0]=a; L[1]=b; L[2]=c; L+=(d)", "L[-4]=w; L+=x"),
+    ],
+)
+def test_a_list_with_gaps(then: str) -> None:
+    script = f'L=(); L[3]=v; L[6]=u; {then}; run "${{L[@]}}" "${{#L[@]}}" "${{!L[@]}}"\n'
+    assert ours(script) == bash_gives(script)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
 @pytest.mark.parametrize("command", ["mapfile -t L", "readarray -t L", "mapfile L", "mapfile -t"])
 @pytest.mark.parametrize("text", ["--tp 4\n--dp 2\n", "--tp 4\n\n--dp 2", "", "one"])
 def test_lines_become_a_list(command: str, text: str) -> None:

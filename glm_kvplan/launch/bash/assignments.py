@@ -71,28 +71,29 @@ def appended(shell: "Interpreter", before: Value, value: Scalar, name: str) -> S
 def _list(shell: "Interpreter", found: Assignment) -> Value:
     assert not isinstance(found.value, WordNode)
     before = shell.get(found.name) if found.append else shell.held(found.name)
-    if isinstance(before, Table) and (found.append or not before.numbered):
-        return missing(f"${found.name}") if before.numbered else _table(shell, found, before)
+    if isinstance(before, Table) and not before.numbered:
+        return _table(shell, found, before)
+    if isinstance(before, Table) and found.append:
+        return _with_indices(shell, found, _by_number(before, ()), 0)
     values: list[Scalar] = []
     if found.append and before is not None and not isinstance(before, Unset | Table):  # the environment holds no lists
         values += before.values if isinstance(before, Array) else (first_of(before, found.name),)
     for number, node in enumerate(found.value):
         if isinstance(node, Assignment):
-            return _with_indices(shell, found, values, number)
+            return _with_indices(shell, found, dict(enumerate(values)), number)
         values += [one.value for one in shell.expander.fields((node,))]
     return Array(tuple(values))
 
 
-def _with_indices(shell: "Interpreter", found: Assignment, before: list[Scalar], start: int) -> Value:
-    """A list whose values from `start` on may say where they stand."""
+def _with_indices(shell: "Interpreter", found: Assignment, values: dict[int, Scalar], start: int) -> Value:
+    """A list by its indices, once those from `start` on are added, which may say where they stand."""
     assert not isinstance(found.value, WordNode)
-    values = dict(enumerate(before))
-    at = len(values)
+    at = _end(values)
     for node in found.value[start:]:
         if isinstance(node, WordNode):
             entries = [one.value for one in shell.expander.fields((node,))]
         else:
-            index = _number(shell, _index(shell, node) or "", len(values))
+            index = _number(shell, _index(shell, node) or "", _end(values))
             if index is None:
                 return missing(f"${found.name}")
             at, entry = index, _scalar(shell, node)
@@ -102,9 +103,14 @@ def _with_indices(shell: "Interpreter", found: Assignment, before: list[Scalar],
     return _numbered(values)
 
 
+def _end(values: Mapping[int, Scalar]) -> int:
+    """The index behind the last, from which a negative one counts."""
+    return max(values, default=-1) + 1
+
+
 def _numbered(values: Mapping[int, Scalar]) -> Value:
     """A list given by its indices, which may leave gaps."""
-    if len(values) == max(values, default=-1) + 1:
+    if len(values) == _end(values):
         return Array(tuple(values[at] for at in range(len(values))))
     return Table({str(at): values[at] for at in sorted(values)}, numbered=True)
 
@@ -149,7 +155,7 @@ def _with_element(shell: "Interpreter", before: Value, name: str, index: str, va
     if isinstance(before, tuple) and mark_of(before) is not None:
         return unknown  # it may be a list of any length
     values = before.values if isinstance(before, Array) else (before,) if isinstance(before, tuple) else ()
-    at = None if isinstance(before, Table) and index.startswith("-") else _number(shell, index, len(values))
+    at = _number(shell, index, _end(_by_number(before, ())) if isinstance(before, Table) else len(values))
     if at is None:
         return unknown
     if isinstance(before, Table) or at > len(values):
@@ -175,9 +181,9 @@ def without_element(shell: "Interpreter", name: str, index: str) -> None:
         pass
     elif isinstance(before, Table) and not before.numbered:
         found = Table({key: value for key, value in before.values.items() if key != index})
-    elif isinstance(before, Array | Table) and not (isinstance(before, Table) and index.startswith("-")):
+    elif isinstance(before, Array | Table):
         values = _by_number(before, before.values if isinstance(before, Array) else ())
-        at = _number(shell, index, len(values))
+        at = _number(shell, index, _end(values))
         if at is not None:
             values.pop(at, None)
             found = _numbered(values)
