@@ -1,8 +1,9 @@
 """The axes of a sweep: which names can vary, over which values, and the points of their product."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from math import prod
 
@@ -65,7 +66,7 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
     if not equals or not name:
         raise InputError(f"--over {text[:60]!r}: write NAME=VALUES, such as mem_fraction_static=0.70..0.90:0.02")
     engine = engine or assumed_engine()
-    flags = {spelling.lstrip("-").replace("-", "_"): flag for flag in engine.flags for spelling in _spellings(flag)}
+    flags = _by_spelling(engine.name)
     flag = None if name in _OWN else flags.get(name)
     if name in _OWN:
         role, kind = _OWN[name]
@@ -96,8 +97,13 @@ def axis_names(engine: Engine) -> list[str]:
     return [*_OWN, *(flag.name for flag in engine.flags if flag.kind != "json")]
 
 
-def _spellings(flag: Flag) -> tuple[str, ...]:
-    return (flag.name, *flag.options)
+@cache
+def _by_spelling(engine_name: str) -> Mapping[str, Flag]:
+    return {
+        spelling.lstrip("-").replace("-", "_"): flag
+        for flag in engine_named(engine_name).flags
+        for spelling in (flag.name, *flag.options)
+    }
 
 
 def _read(word: str, place: str, name: str, kind: str, flag: Flag | None, engine: Engine) -> Span:
