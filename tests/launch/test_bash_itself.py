@@ -167,6 +167,7 @@ def test_a_word_that_few_scripts_draw(word: str) -> None:
 )
 def test_a_list_with_gaps(then: str) -> None:
     script = f'L=(); L[3]=v; L[6]=u; {then}; run "${{L[@]}}" "${{#L[@]}}" "${{!L[@]}}"\n'
+    script += 'run "${L[@]:1}" "${L[@]:4:2}" "${L[@]: -3}" "${L[@]: -20}" "${L[-1]}" "${L[5]}" "${L[03]}"\n'
     assert ours(script) == bash_gives(script)
 
 

@@ -155,7 +155,7 @@ def _with_element(shell: "Interpreter", before: Value, name: str, index: str, va
     if isinstance(before, tuple) and mark_of(before) is not None:
         return unknown  # it may be a list of any length
     values = before.values if isinstance(before, Array) else (before,) if isinstance(before, tuple) else ()
-    at = _number(shell, index, _end(_by_number(before, ())) if isinstance(before, Table) else len(values))
+    at = _number(shell, index, before.end if isinstance(before, Table) else len(values))
     if at is None:
         return unknown
     if isinstance(before, Table) or at > len(values):

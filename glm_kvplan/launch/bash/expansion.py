@@ -265,7 +265,7 @@ class Expander:
         if at is None or not re.fullmatch(r"-?[0-9]{1,9}", at):
             return missing(f"${{{name}[...]}}")
         if isinstance(value, Table):
-            return missing(f"${{{name}[...]}}") if at.startswith("-") else value.values.get(at, UNSET)
+            return value.values.get(str(int(at) + value.end if at.startswith("-") else int(at)), UNSET)
         if isinstance(value, tuple) and mark_of(value) is not None and int(at):
             return missing(f"${{{name}[...]}}")  # it may be a list of any length
         values = self.elements(name) or ()

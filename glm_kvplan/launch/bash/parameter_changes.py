@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 def slice_of(expander: "Expander", part: Parameter, values: tuple[Scalar, ...], line: int) -> tuple[Scalar, ...]:
     """`${name[@]:start:length}`."""
-    numbers = _bounds(expander, part, line)
-    if numbers is None or (numbers[1] or 0) < 0 or isinstance(expander.shell.get(part.name), Table):
+    numbers, held = _bounds(expander, part, line), expander.shell.get(part.name)
+    if numbers is None or (numbers[1] or 0) < 0 or (isinstance(held, Table) and not held.numbered):
         return (missing(f"${{{part.name}[@]:...}}"),)
     start, length = numbers
+    if isinstance(held, Table):  # from an index on, wherever gaps are
+        start = start + held.end if start < 0 else start
+        return tuple(value for at, value in held.values.items() if int(at) >= start)[:length] if start >= 0 else ()
     if part.name in ("@", "*"):
         shell_name = expander.shell.special("0")
         values = (shell_name if isinstance(shell_name, tuple) else missing("$0"), *values)

@@ -26,6 +26,11 @@ class Table:
     values: Mapping[str, Scalar]
     numbered: bool = False
 
+    @property
+    def end(self) -> int:
+        """Of a numbered one: the index behind the last, from which a negative one counts."""
+        return max(map(int, self.values), default=-1) + 1
+
 
 @dataclass(frozen=True, slots=True)
 class Unset:
