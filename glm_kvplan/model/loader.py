@@ -130,6 +130,7 @@ def _build(config: Mapping[str, Any], text: Mapping[str, Any], origin: str) -> G
     return geometry
 
 
+@lru_cache
 def _bundled_config() -> dict[str, Any]:
     config: dict[str, Any] = json.loads(BUNDLED.read_text(encoding="utf-8"))
     return config
