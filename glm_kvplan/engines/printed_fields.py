@@ -13,7 +13,8 @@ LONGEST_VALUE = 4096
 _NAME = re.compile(r"\s*(?:'(\w{1,80})'|\"(\w{1,80})\")\s*:\s*|\s*(\w{1,80})=")
 _OPEN, _CLOSE = "([{", ")]}"
 _MARK = re.compile(r"['\"()\[\]{},]")
-_WORDS = {"None": None, "True": True, "False": False}  # most values, and at once
+_WORDS = {"None": None, "True": True, "False": False}  # most values, and at once; then come
+_SIMPLE = re.compile(r"(0|[1-9]\d{0,17})|'([\w ./:-]*)'", re.ASCII)
 
 
 class Field(NamedTuple):
@@ -52,6 +53,8 @@ def literal(text: str) -> object:
     text = text.strip()
     if text in _WORDS:
         return _WORDS[text]
+    if simple := _SIMPLE.fullmatch(text):
+        return simple[2] if simple[1] is None else int(simple[1])
     if len(text) > LONGEST_VALUE:
         raise ValueError("is too long")
     try:

@@ -17,6 +17,8 @@ from glm_kvplan.reading.secret_words import public
 # The fields that are kept: the table of flags says which of them bear on memory.
 _ROWS = {row.name: row for row in TABLE if row.printed and row.role in ("flag", "named")}
 KEPT = frozenset(_ROWS)
+_SCALAR = (str, int, float)
+_PLAIN = {"ints": (*_SCALAR, list), "json": (*_SCALAR, dict)}
 
 
 class ServerArguments(NamedTuple):
@@ -64,8 +66,7 @@ def _keep(values: dict[str, object], name: str, text: str) -> None:
 
 def _plain(row: Flag, value: object) -> bool:
     """A value that the flag can have: a list or a mapping only where it takes one."""
-    wide = {"ints": list, "json": dict}.get(row.kind)
-    return isinstance(value, str | int | float | bool) or (wide is not None and isinstance(value, wide))
+    return isinstance(value, _PLAIN.get(row.kind, _SCALAR))
 
 
 def require_model(arguments: Mapping[str, object]) -> None:
