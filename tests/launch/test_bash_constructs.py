@@ -40,7 +40,7 @@ def bash_gives(scripts: list[str]) -> list[list[Told]]:
     except FileNotFoundError:
         pytest.skip("bash is not installed")
     found = []
-    for one in done.stdout.decode().split("\1\0")[:-1]:
+    for one in done.stdout.decode("utf-8", "replace").split("\1\0")[:-1]:
         words = one.split("\0")[:-1]
         commands = []
         while words:

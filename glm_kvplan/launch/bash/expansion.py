@@ -19,6 +19,7 @@ from glm_kvplan.launch.bash.values import (
     Table,
     Unset,
     Value,
+    all_marked,
     first_of,
     is_empty,
     joined,
@@ -237,8 +238,8 @@ class Expander:
         match value := self.shell.get(name):
             case Array(values):
                 return values
-            case Table(values):
-                return tuple(values.values())
+            case Table():
+                return self.unordered(name, value, value.values.values())
             case Unset():
                 return ()
             case None:
@@ -246,10 +247,17 @@ class Expander:
             case _:
                 return (value,)
 
+    def unordered(self, name: str, table: Table, values: Iterable[Scalar]) -> tuple[Scalar, ...]:
+        """Keys or values of an associative array, in whose order bash does not give several."""
+        if table.numbered or len(table.values) < 2:
+            return tuple(values)
+        mark = Mark(f"the order of ${{{name}[@]}}")
+        return tuple(all_marked(value, mark) for value in values)
+
     def keys(self, name: str) -> tuple[Scalar, ...]:
         value = self.shell.get(name)
         if isinstance(value, Table):
-            return tuple(map(plain, value.values))
+            return self.unordered(name, value, map(plain, value.values))
         return tuple(plain(str(at)) for at in range(len(self.elements(name) or ())))
 
     def element(self, name: str, index: str | None) -> Value:
@@ -286,6 +294,9 @@ class Expander:
     ) -> Iterator[Segment]:
         operator = part.operator
         if part.prefix == "#":
+            held = self.shell.get(part.name)
+            if isinstance(held, Table):
+                values = tuple(held.values.values())
             known = values is not None and not any(map(mark_of, values))  # a value that is not known may be several
             yield Segment(Piece(str(len(values or ())), None, line) if known else missing(f"${{#{part.name}[@]}}")[0])
             return
@@ -333,7 +344,7 @@ class Expander:
             if state == "nothing":
                 no_word = not part.quoted or (sign == "@" and isinstance(found, Unset))
                 return [] if no_word else [Segment(Piece(""), False)]
-            argument = list(self.segments(part.argument, line, inside=not part.quoted))
+            argument = self.argument(part, line)
             if state == "something":
                 return argument
             unknown = mark_of(first_of(found, part.name)) or Mark(f"${part.name}")
@@ -355,7 +366,12 @@ class Expander:
             return None
         if operator == "=":
             store(self.shell, part.name, self.scalar(part.argument, line), self.index_of(part, line))
-        return list(self.segments(part.argument, line, inside=not part.quoted))
+        return self.argument(part, line)
+
+    def argument(self, part: Parameter, line: int) -> list[Segment]:
+        """The word that an operator puts in; within quotes there is one, if empty."""
+        found = list(self.segments(part.argument, line, inside=not part.quoted))
+        return found or ([Segment(Piece(""))] if part.quoted else [])
 
 
 def _state(found: Value, colon: bool) -> str:

@@ -72,14 +72,20 @@ def _pwd(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
-def _path(change: Callable[[str], str]) -> Builtin:
-    """A program that only says something of a path."""
+def _path(change: Callable[..., str | None], options: str = "") -> Builtin:
+    """A program that only says something of a path, given some of these options; None where it would look."""
 
     def named(shell: "Interpreter", found: "Started") -> Truth:
-        words = [word for word in found.words[1:] if not word.text.startswith("-")]
+        words = [word for word in found.words[1:] if not options or not re.fullmatch(f"-[{options}]+", word.text)]
         texts = [known_text(word.value) for word in words]
-        if len(texts) == 1 and texts[0] is not None:
-            shell.printed((*plain(change(texts[0])), Piece("\n")))
+        most = 2 if found.words[0].text == "basename" else 1
+        changed = None
+        if found.words[0].text == "readlink" and len(words) + 1 == len(found.words):
+            most = 0  # without -f it looks at a link
+        if 1 <= len(texts) <= most and None not in texts and not any(word.text.startswith("-") for word in words):
+            changed = change(*texts)
+        if changed is not None:
+            shell.printed((*plain(changed), Piece("\n")))
         else:
             mark = next((mark for word in words if (mark := mark_of(word.value)) is not None), None)
             shell.printed(missing("$(...)") if mark is None else (Piece("$(...)", mark),))
@@ -103,10 +109,20 @@ def _seq(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
+def _absolute(path: str) -> str | None:
+    return posixpath.normpath(path) if path.startswith("/") else None
+
+
+def _last(path: str, ending: str = "") -> str:
+    name = posixpath.basename(path.rstrip("/"))
+    return name if name == ending else name.removesuffix(ending)
+
+
 TEXT_COMMANDS: Mapping[str, Builtin] = {
-    **dict.fromkeys(("realpath", "readlink"), _path(posixpath.normpath)),
+    "realpath": _path(_absolute, "emqs"),
+    "readlink": _path(_absolute, "femnqs"),
     "dirname": _path(lambda path: posixpath.dirname(path.rstrip("/")) or ("/" if path.startswith("/") else ".")),
-    "basename": _path(lambda path: posixpath.basename(path.rstrip("/"))),
+    "basename": _path(_last),
     "echo": _echo,
     "printf": _printf,
     "cat": _cat,

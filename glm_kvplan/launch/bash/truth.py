@@ -93,6 +93,9 @@ class _Test:
             return False
         if len(self.words) == 1:
             return negated(self.empty(self.scalar(self.words[0])))
+        if not self.double and len(self.words) == 4 and self.operator() == "!":
+            self.at = 1  # of what the other three say together
+            return negated(self.any_of())
         found = self.any_of()
         return found if self.at == len(self.words) else Mark("a test", self.shell.place(self.line))
 
