@@ -36,7 +36,7 @@ def _scripts() -> list[str]:
 
 def bash_gives(scripts: list[str]) -> list[list[Told]]:
     try:
-        done = subprocess.run(["bash", "-c", _TOLD, "bash", *scripts], capture_output=True, timeout=60, check=True)
+        done = subprocess.run(["bash", "-c", _TOLD, "bash", *scripts], capture_output=True, timeout=300, check=True)
     except FileNotFoundError:
         pytest.skip("bash is not installed")
     found = []
