@@ -14,6 +14,7 @@ import pytest
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
 
+_MOST, _TOGETHER = 480, 30
 _BEFORE = "A=x; B='a b'; E=; N=3; T=abcabc; L=(p 'q r' s); declare -A M=([k]=v [m]='w z'); set -- 1 '2 3' 4\n"
 _AFTER = '\nrun END "$A" "$B" "$E" "$N" "$T" "${#L[@]}" "$#"\n'
 # Words go to a descriptor of their own: a script may send its output elsewhere.
@@ -74,9 +75,11 @@ def fits(ours: list[Told], theirs: list[Told]) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs bash")
-def test_every_construct_gives_commands_what_bash_gives_them() -> None:
-    scripts = [_BEFORE + one + _AFTER for one in _scripts()]
-    assert len(scripts) > 250
+@pytest.mark.parametrize("first", range(0, _MOST, _TOGETHER))
+def test_every_construct_gives_commands_what_bash_gives_them(first: int) -> None:
+    paragraphs = _scripts()
+    assert _MOST - 3 * _TOGETHER < len(paragraphs) <= _MOST
+    scripts = [_BEFORE + one + _AFTER for one in paragraphs[first : first + _TOGETHER]]
     wrong = [
         (script, theirs, mine)
         for script, theirs in zip(scripts, bash_gives(scripts), strict=True)
