@@ -63,11 +63,12 @@ def _taken(shell: "Interpreter", found: Case, at: int) -> Truth:
 def branched(shell: "Interpreter", mark: Mark, ways: Sequence[Callable[[], Truth]]) -> Truth:
     """Go every way, each in a layer of its own, and join what comes out; a way that ends the script is left."""
     going: list[tuple[Mapping[str, Value], Truth, Leave | None]] = []
-    outer = shell.output
+    outer, before = shell.output, shell.status
     outputs: list[Scalar] = []
     for way in ways:
         shell.scope.push()
         shell.deciding.append(mark)
+        shell.status = before
         printed: list[Piece] = []
         shell.output = None if outer is None else printed
         left: Leave | None = None
