@@ -47,7 +47,8 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("glm_kvplan/launch", f"{SGLANG}/launch_command.py"),
         _named(
             "launch",
-            "shell bash_itself bash_constructs command command_refused command_rules launch_file branches launch_corpus check_manifest",
+            "shell bash_itself bash_constructs command command_refused command_rules launch_file branches "
+            "launch_corpus check_manifest",
         )
         + _named("engines/sglang", "log_launch"),
     ),
