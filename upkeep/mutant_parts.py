@@ -48,7 +48,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         _named(
             "launch",
             "shell bash_itself bash_constructs command command_refused command_rules launch_file branches "
-            "launch_corpus check_manifest",
+            "launch_corpus check_manifest other_forms",
         )
         + _named("engines/sglang", "log_launch"),
     ),

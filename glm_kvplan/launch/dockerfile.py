@@ -31,19 +31,22 @@ def read_dockerfile(text: str, servers: Sequence[Server], around: Surroundings) 
     script = script_of(text)
     if own is None or entered is not None:
         return launches_of_text(script, servers, around)
-    return launches_of_text(re.sub(r"(?m)^(?!export |\w+=)(?=\S)", f"{own.program} serve ", script), servers, around)
+    started = re.sub(r"(?m)^(unset -v [\w ]+; )?(?!export |unset |\w+=)(?=\S)", rf"\g<1>{own.program} serve ", script)
+    return launches_of_text(started, servers, around)
 
 
 def script_of(text: str) -> str:
     """Assignments and the command, each on its own line of the Dockerfile; other lines are empty.
 
     Source: the Dockerfile reference, ENTRYPOINT and CMD: a CMD of words follows an ENTRYPOINT of words; an ENTRYPOINT
-    for the shell takes no CMD. Raises InputError for words that are no JSON list.
+    for the shell takes no CMD. ARG: its value is there while the image is built, not when a container runs. Raises
+    InputError for words that are no JSON list.
     """
     lines = text.splitlines()
     script = [""] * len(lines)
     entry: tuple[int, str, bool] | None = None  # line, shell text, made of words
     command: tuple[int, str, bool] | None = None
+    building: set[str] = set()  # variables that no container sees
     at = 0
     while at < len(lines):
         start, rows = at, [lines[at]]
@@ -63,21 +66,27 @@ def script_of(text: str) -> str:
         if name == "FROM":
             script = [""] * len(lines)
             entry = command = None
+            building.clear()
         elif name == "ENV":
-            script[start] = _assignments(rest, "export ")
+            pairs = _pairs(rest)
+            script[start] = _assignments(pairs, "export ")
+            building -= {name for name, _ in pairs}
         elif name == "ARG":
-            script[start] = _assignments(rest, "")
+            pairs = _pairs(rest)
+            script[start] = _assignments(pairs, "")
+            building |= {name for name, _ in pairs}
         elif name == "ENTRYPOINT":
             entry = (start, *_command(rest, start + 1))
         elif name == "CMD":
             command = (start, *_command(rest, start + 1))
+    before = f"unset -v {' '.join(sorted(building))}; " if building else ""
     if entry is not None:
         words = entry[1]
         if entry[2] and command is not None:
             words += " " + (command[1] if command[2] else shlex.join(["/bin/sh", "-c", command[1]]))
-        script[entry[0]] = words
+        script[entry[0]] = before + words
     elif command is not None:
-        script[command[0]] = command[1]
+        script[command[0]] = before + command[1]
     return "\n".join(script)
 
 
@@ -95,10 +104,14 @@ def _command(text: str, line: int) -> tuple[str, bool]:
     return shlex.join(words), True
 
 
-def _assignments(text: str, before: str) -> str:
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """The names and values of ENV or ARG."""
     text = re.sub(r"\\\n", " ", text).strip()
     old = _OLD_PAIR.fullmatch(text) if "=" not in text.split()[0] else None
-    pairs = [(old[1], json.dumps(old[2]))] if old else _PAIR.findall(text)
+    return [(old[1], json.dumps(old[2]))] if old else _PAIR.findall(text)
+
+
+def _assignments(pairs: Sequence[tuple[str, str]], before: str) -> str:
     # `${X:-default}` counts in a value; the shell would run `$(...)` and split at blanks, Docker does not
     return "; ".join(f"{before}{name}={_value(value)}" for name, value in pairs)
 

@@ -144,7 +144,7 @@ class _Reader:
     def expression(self, node: ast.expr) -> None:
         """Lists and texts that are given to a call, and its `env=`."""
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Call):
+            if isinstance(inner, ast.Call) and self.words(inner) is None:
                 for keyword in inner.keywords:
                     if keyword.arg == "env" and isinstance(keyword.value, ast.Dict):
                         self.variables(keyword.value)

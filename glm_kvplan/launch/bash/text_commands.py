@@ -79,13 +79,13 @@ def _path(change: Callable[..., str | None], options: str = "") -> Builtin:
         words = [word for word in found.words[1:] if not options or not re.fullmatch(f"-[{options}]+", word.text)]
         texts = [known_text(word.value) for word in words]
         most = 2 if found.words[0].text == "basename" else 1
-        changed = None
+        said = None
         if found.words[0].text == "readlink" and len(words) + 1 == len(found.words):
             most = 0  # without -f it looks at a link
         if 1 <= len(texts) <= most and None not in texts and not any(word.text.startswith("-") for word in words):
-            changed = change(*texts)
-        if changed is not None:
-            shell.printed((*plain(changed), Piece("\n")))
+            said = change(*texts)
+        if said is not None:
+            shell.printed((*plain(said), Piece("\n")))
         else:
             mark = next((mark for word in words if (mark := mark_of(word.value)) is not None), None)
             shell.printed(missing("$(...)") if mark is None else (Piece("$(...)", mark),))

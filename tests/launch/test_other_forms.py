@@ -1,0 +1,162 @@
+"""Launches outside of scripts, by the rules of each form's own reference: Dockerfile, systemd, Compose, Python."""
+
+import pytest
+
+from glm_kvplan.engines.servers import SERVERS
+from glm_kvplan.engines.sglang.launch_command import read_launch_command
+from glm_kvplan.errors import InputError
+from glm_kvplan.launch.dockerfile import script_of as docker_script
+from glm_kvplan.launch.forms import launches_in
+from glm_kvplan.launch.marked_words import printable
+from glm_kvplan.launch.systemd_unit import script_of as unit_script
+
+M = "zai-org/GLM-5.3-Flash"
+COMPOSE = "services:\n  glm:\n    image: x\n"
+
+
+def flags(text: str) -> dict[str, object]:
+    return dict(read_launch_command(text).flags)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # "Comment lines are removed before the Dockerfile instructions are executed", within an instruction too
+        (["CMD sglang serve x \\", "# --dp 2 \\", "  # more", "  --tp 8"], {"tp_size": 8}),
+        (['CMD ["sglang", "serve", "x", \\', "# no", '"--tp", "8"]'], {"tp_size": 8}),
+        # CMD as parameters of ENTRYPOINT, and the last of each
+        (['ENTRYPOINT ["sglang", "serve", "x"]', 'CMD ["--tp", "8"]'], {"tp_size": 8}),
+        (['CMD ["--tp", "8"]', 'ENTRYPOINT ["sglang", "serve", "x"]'], {"tp_size": 8}),
+        (["CMD sglang serve x --tp 4", "CMD sglang serve x --tp 8"], {"tp_size": 8}),
+        (["ENTRYPOINT sglang serve x --tp 8", 'CMD ["--dp", "2"]'], {"tp_size": 8}),
+        (["ENTRYPOINT exec sglang serve x --tp 8", "CMD --dp 2"], {"tp_size": 8}),
+        # the last stage alone
+        (["ENV TP=2", "FROM b", "CMD sglang serve x --tp ${TP:-8}"], {"tp_size": 8}),
+        (["CMD sglang serve x --dp 2", "FROM b", "CMD sglang serve x --tp 8"], {"tp_size": 8}),
+        # ENV in both forms, several at once, quotes and escapes
+        (["ENV TP=8 DP=2", "CMD sglang serve x --tp $TP --dp $DP"], {"tp_size": 8, "dp_size": 2}),
+        (["ENV TP 8", "CMD sglang serve x --tp $TP"], {"tp_size": 8}),
+        (['ENV A="--tp 8" B=2', "CMD sglang serve x $A --dp $B"], {"tp_size": 8, "dp_size": 2}),
+        (["ENV A=--tp\\ 8", "CMD sglang serve x $A"], {"tp_size": 8}),
+        (["ENV A='$B' \\", "  TP=8", "CMD sglang serve x --tp $TP"], {"tp_size": 8}),
+        (["ENV A=8", "ENV TP=$A", "CMD sglang serve x --tp $TP"], {"tp_size": 8}),
+        # ARG is there while the image is built: for ENV, not for the command
+        (["ARG A=8", "ENV TP=$A", "CMD sglang serve x --tp $TP"], {"tp_size": 8}),
+        (["ARG TP=4", "CMD sglang serve x --tp ${TP:-8}"], {"tp_size": 8}),
+        (["ARG TP=4", "ENV TP=$TP", "CMD sglang serve x --tp ${TP:-8}"], {"tp_size": 4}),
+        # words are not expanded
+        (["ENV N=a", 'CMD ["sglang", "serve", "x", "--tp", "8", "--served-model-name", "$N"]'], {"tp_size": 8}),
+        # instructions in small letters, and other ones
+        (["run pip install x", "env TP=8", 'cmd ["sh", "-c", "sglang serve x --tp $TP"]'], {"tp_size": 8}),
+    ],
+)
+def test_dockerfile(rows: list[str], expected: dict[str, object]) -> None:
+    assert flags("\n".join(["FROM a", *rows, ""])) == expected
+
+
+def test_where_a_dockerfile_s_command_stands() -> None:
+    text = "# syntax=docker/dockerfile:1\nARG V=1\nFROM a:$V\n\nCMD sglang serve x \\\n# no\n  --tp 8\n"
+    command = read_launch_command(text)
+    assert command.positions == {"tp_size": "line 7"}
+    with pytest.raises(InputError, match=r"line 2: .* is no JSON list of words"):
+        docker_script('FROM a\nCMD ["sglang", 1]\n')
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (["ExecStart=/usr/bin/sglang serve x --tp 8"], {"tp_size": 8}),
+        (["ExecStart=-/usr/bin/sglang serve x --tp 8"], {"tp_size": 8}),
+        (["ExecStart=!!/usr/bin/sglang serve x --tp 8"], {"tp_size": 8}),
+        (["ExecStart=/usr/bin/sglang serve x \\", "  --tp 8"], {"tp_size": 8}),
+        # $X as a word of its own is split at blanks, ${X} is not, $$ is a dollar
+        (['Environment="A=--tp 8"', "ExecStart=/usr/bin/sglang serve x $A"], {"tp_size": 8}),
+        (
+            ["Environment=TP=8 DP=2", "ExecStart=/usr/bin/sglang serve x --tp ${TP} --dp $DP"],
+            {"tp_size": 8, "dp_size": 2},
+        ),
+        (["Environment='TP=8'", "ExecStart=/usr/bin/sglang serve x --tp=${TP}"], {"tp_size": 8}),
+        (["Environment=TP=4", "Environment=TP=8", "ExecStart=/usr/bin/sglang serve x --tp ${TP}"], {"tp_size": 8}),
+        (["ExecStart=/usr/bin/sglang serve x --tp 8 --served-model-name a$$b"], {"tp_size": 8}),
+        (["ExecStart=/bin/bash -c 'exec sglang serve x --tp 8'"], {"tp_size": 8}),
+        (["ExecStartPre=/usr/bin/sglang serve x --tp 2", "ExecStart=/usr/bin/sglang serve x --tp 8"], {"tp_size": 8}),
+        (["# ExecStart=/usr/bin/sglang serve x --tp 2", "ExecStart=/usr/bin/sglang serve x --tp 8"], {"tp_size": 8}),
+        # the shell's other signs are none of systemd's
+        (["ExecStart=/usr/bin/sglang serve x --tp 8 --served-model-name 'a b;c' --host `x`"], {"tp_size": 8}),
+    ],
+)
+def test_systemd_unit(rows: list[str], expected: dict[str, object]) -> None:
+    found = flags("\n".join(["[Unit]", "Description=x", "[Service]", *rows, ""]))
+    assert {key: value for key, value in found.items() if key in ("tp_size", "dp_size")} == expected
+
+
+def test_a_unit_s_file_and_its_open_quote() -> None:
+    text = "[Service]\nEnvironmentFile=-/etc/glm.env\nExecStart=/usr/bin/sglang serve x --tp ${TP}\n"
+    assert unit_script(text, {"/etc/glm.env": "# c\nTP=8\nA='b c'\n"}.get) == (
+        "[Service]\nexport TP=8; export A='b c'\n/usr/bin/sglang serve x --tp \"${TP}\""
+    ).replace("[Service]", "")
+    with pytest.raises(InputError, match="line 2: ExecStart= has a quote that is never closed"):
+        unit_script("[Service]\nExecStart=/usr/bin/sglang 'serve\n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("    command: sglang serve x --tp 8\n", {"tp_size": 8}),
+        ('    command: ["sglang", "serve", "x", "--tp", "8"]\n', {"tp_size": 8}),
+        ("    entrypoint: sglang serve x\n    command: --tp 8\n", {"tp_size": 8}),
+        ("    entrypoint: [sglang, serve, x]\n    command: [--tp, 8]\n", {"tp_size": 8}),
+        ("    command: sglang serve x --tp ${TP:-8}\n", {"tp_size": 8}),
+        ("    command: sglang serve x --tp ${TP-8}\n", {"tp_size": 8}),
+        # the container's shell sees the container's variables; `$$` leaves them to it
+        ("    environment: {TP: 8}\n    command: sh -c 'sglang serve x --tp $$TP'\n", {"tp_size": 8}),
+        ("    environment: [TP=8]\n    command: sh -c 'sglang serve x --tp $$TP'\n", {"tp_size": 8}),
+    ],
+)
+def test_compose(rows: str, expected: dict[str, object]) -> None:
+    assert flags(COMPOSE + rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ('run(["sglang", "serve", M, "--tp", "8"])', {"tp_size": 8}),
+        ('run(["sglang", "serve", M, "--tp", str(4 if False else 8)])', None),
+        ('c = ["sglang", "serve", M]\nc += ["--tp", "8"]\nrun(c)', {"tp_size": 8}),
+        (
+            'c = ["sglang", "serve", M]\nc.extend(["--tp", "8"])\nc.append("--trust-remote-code")\nrun(c)',
+            {"tp_size": 8},
+        ),
+        ('T = 8\nrun(["sglang", "serve", M, "--tp", f"{T}"])', {"tp_size": 8}),
+        ('a = ["--tp", "8"]\nrun(["sglang", "serve", M, *a])', {"tp_size": 8}),
+        ('a = ["--tp", "8"]\nrun(["sglang", "serve", M] + a)', {"tp_size": 8}),
+        ('run(["sglang", "serve", M] + "--tp 8".split())', {"tp_size": 8}),
+        ('run(["sglang", "serve", M] + shlex.split("--tp 8"))', {"tp_size": 8}),
+        ('run(shlex.split(f"sglang serve {M} --tp 8"))', {"tp_size": 8}),
+        ('run("sglang serve x --tp 8", shell=True)', {"tp_size": 8}),
+        ('c = ["sglang", "serve", M]\nif X:\n    c += ["--tp", "8"]\nrun(c)', None),
+        ('run(["sglang", "serve", M, "--tp", os.environ.get("TP", "8")])', {"tp_size": 8}),
+        ('run(["sglang", "serve", M, "--tp", os.environ["TP"]])', None),
+        ('run(["sglang", "serve", M, "--tp", "1" + "6"])', {"tp_size": 16}),
+    ],
+)
+def test_python_program(program: str, expected: dict[str, object] | None) -> None:
+    text = f'import os\nimport shlex\nfrom subprocess import run\n\nM = "{M}"\n{program}\n'
+    if expected is None:
+        with pytest.raises(InputError, match=r"line|given"):
+            flags(text)
+    else:
+        found = flags(text)
+        assert {key: value for key, value in found.items() if key != "trust_remote_code"} == expected
+
+
+def test_a_long_text_is_quoted_in_part() -> None:
+    assert printable("x" * 60) == "x" * 60
+    assert printable("x" * 61) == "x" * 57 + "..." == printable("x" * 100)
+
+
+def test_an_image_that_starts_the_server_takes_the_command_s_words() -> None:
+    text = 'FROM vllm/vllm-openai:v1\nARG TP=2\nENV A=1\nCMD ["--model", "zai-org/GLM-5.3-Flash", "-tp", "8"]\n'
+    (launch,) = launches_in(text, SERVERS).launches
+    assert launch.engine == "vllm"
+    assert [word.text for word in launch.words[-4:]] == ["--model", "zai-org/GLM-5.3-Flash", "-tp", "8"]
