@@ -163,6 +163,8 @@ def __getattr__(name):
         ("--gpu", "b200", "--speculative-algorithm", "EAGLE"),
         ("--disaggregation-mode", "decode", "--disaggregation-decode-extra-slots", "3"),
         ("--mamba-ssm-dtype", "bfloat16", "--disable-radix-cache"),
+        ("--speculative-algorithm", "EAGLE", "--enable-linear-replayssm-spec"),
+        ("--speculative-algorithm", "EAGLE", "--pp-size", "3", "--disable-overlap-schedule"),
     ],
     ids=lambda flags: " ".join(flags) or "plain",
 )

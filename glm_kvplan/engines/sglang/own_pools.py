@@ -79,6 +79,8 @@ class EnginePools:
             progress(sum(spec.nbytes for spec in specs))
 
     def _build(self, torch: Any) -> None:
+        if pool_units.hosts_draft(self.rank):
+            raise InputError("--with sglang builds no pools of a draft model of its own; leave --with out")
         requests = self._request_pool(torch)
         self._pools += [requests, requests.mamba_pool]
         self._tensors.update(_request_tensors(requests))
@@ -95,8 +97,6 @@ class EnginePools:
         )
         self._pools.append(allocator)
         self._tensors["token_allocator.free_pages"] = [allocator.free_pages]
-        if pool_units.hosts_draft(self.rank):
-            raise InputError("--with sglang builds no pools of a draft model of its own; leave --with out")
         if pool_units.draft_layers(self.rank):
             draft = self._draft_pool(torch, requests)
             self._pools.append(draft)

@@ -214,6 +214,8 @@ def test_kernels_are_chosen_by_modelopts_algorithm(algorithm: str | None, layers
         ("RadixArk/GLM-5.3-Flash-NVFP4", "nvfp4-mlp"),
         ("/hub/models--RedHatAI--GLM-5.3-Flash-NVFP4/snapshots/abc", "nvfp4-fp8"),
         ("LibertAIDAI/GLM-5.3-Flash-NVFP4", "nvfp4-mtp"),
+        ("D:\\models\\LibertAIDAI\\GLM-5.3-Flash-NVFP4", "nvfp4-mtp"),
+        ("out/", "fp8"),
         ("/scratch/out/GLM-5.3-Flash-W4A16-NVFP4-K32-Experts-FP8-WO", "w4a16-fp8"),
         ("x/GLM-5.3-Flash-W4A16", "w4a16"),
     ],
