@@ -68,6 +68,19 @@ def made(format: str, kind: str = "mtp", language: str = "en", chart: str = "map
     return page_bytes(page(kind), load_words(language), format, chart)[0]
 
 
+@pytest.mark.parametrize("kind", ["mtp", "host", "refused"])
+def test_a_chart_that_is_not_there_has_a_reason(kind: str) -> None:
+    shown, missing = {chart.name for chart in page(kind).charts}, dict(page(kind).missing)
+    assert {*missing} <= {*CHARTS} == shown | {*missing}
+
+
+def test_a_server_that_does_not_start_serves_nobody() -> None:
+    answer = seen("refused")
+    assert answer.start.failure is not None
+    assert (answer.served.requests, answer.mean_served, answer.span) == (0, 0, (0, 0))
+    assert answer.ledgers == () and answer.frontier is answer.ratio is None
+
+
 class Reader(HTMLParser):
     """Reads a page strictly: every element closed in order, ids unique; keeps tags, ids, references and texts."""
 
