@@ -138,6 +138,8 @@ def test_scale_shrinks_all_three_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.ok and found.asked == asked
     assert 0.3 < found.scale < 0.6
     assert found.sizes == asked.scaled(found.scale, 64)
+    assert PoolSizes(1000, 11, 5).scaled(Fraction(1, 2), 64) == (448, 5, 2)  # whole pages
+    assert PoolSizes(1000, 11, 5).scaled(Fraction(1, 100), 64) == (64, 1, 1)
     assert whole // 4 < found.taken <= whole // 2
     with pytest.raises(InputError, match="not even the smallest pools"):
         validate(build, asked, Allocating("cpu", keep_free=whole, scale=True), shrink=shrink)

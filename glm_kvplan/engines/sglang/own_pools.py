@@ -182,8 +182,8 @@ class EnginePools:
         )
 
     def _cache_arguments(self, torch: Any, requests: Any) -> dict[str, Any]:
-        geometry, deployment, _, _ = self.rank
-        dtype, row = row_elements(self.rank)
+        geometry, deployment, profile, _ = self.rank
+        dtype, row = row_elements(geometry, deployment.kv_layout, profile)
         return {
             "size": self.sizes.tokens,
             "page_size": deployment.page_size,

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -86,6 +87,21 @@ def test_every_tensor_of_every_record(release: str) -> None:
         assert ours == record["tensors"], record["inputs"]
         assert len(ours) == len(specs)
         assert device_bytes(specs) == record["device_total_bytes"]
+
+
+# The engine's budget pays for token rows, index keys, states, snapshots and rings, of the target and of drafts; not for
+# tables, tails, cursors and what lies on the host.
+_PAID = re.compile(r"(draft\.)?(kv|index_k)_buffer|conv_state|temporal_state|intermediate_ssm|replayssm_(d|k|g|raw.|beta)")
+
+
+def test_what_the_budget_pays_for() -> None:
+    for record in records():
+        replay = "replayssm_rawk" in record["tensors"]
+        for spec in specs_of(record):
+            if spec.name == "intermediate_conv_window":  # the ring pays instead
+                assert spec.charged == (not replay)
+            else:
+                assert spec.charged == (_PAID.fullmatch(spec.name) is not None), spec.name
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -20,7 +20,7 @@ from glm_kvplan.engines.sglang.deployment import KvLayout
 from glm_kvplan.engines.sglang.profile import EngineProfile
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.model.geometry import QUANT_BLOCK, Geometry
-from glm_kvplan.tensor import TensorSpec
+from glm_kvplan.tensor import DTYPE_BYTES, TensorSpec
 
 SCALE_BYTES = 4  # fp32, one for QUANT_BLOCK elements
 ROPE_BYTES = 2  # the RoPE part of a scaled row stays bf16
@@ -43,16 +43,25 @@ PADDING_REASON = "writes of padded tokens land in page 0"
 
 def row_bytes(geometry: Geometry, layout: KvLayout, profile: EngineProfile) -> int:
     """Bytes of one token's row in one full-attention layer: 1024 (bf16), 528 (scaled), 512 (raw) or 656 (padded)."""
+    dtype, elements = row_elements(geometry, layout, profile)
+    return elements * DTYPE_BYTES[dtype]
+
+
+def row_elements(geometry: Geometry, layout: KvLayout, profile: EngineProfile) -> tuple[str, int]:
+    """Dtype and elements of that row.
+
+    Source: mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23.
+    """
     if layout == "bf16":
-        return 2 * geometry.latent_width
+        return "bfloat16", geometry.latent_width
     if layout == "fp8_raw":
-        return geometry.latent_width
+        return "uint8", geometry.latent_width
     scales = geometry.kv_lora_rank // QUANT_BLOCK * SCALE_BYTES
     if layout == "fp8_padded":
-        return geometry.kv_lora_rank + scales + PADDED_ROPE * ROPE_BYTES
+        return "uint8", geometry.kv_lora_rank + scales + PADDED_ROPE * ROPE_BYTES
     if profile.scaled_row_bytes is not None:
-        return profile.scaled_row_bytes
-    return geometry.kv_lora_rank + scales + geometry.qk_rope_head_dim * ROPE_BYTES
+        return "uint8", profile.scaled_row_bytes
+    return "uint8", geometry.kv_lora_rank + scales + geometry.qk_rope_head_dim * ROPE_BYTES
 
 
 def charge(rank: Rank) -> int:
@@ -82,27 +91,9 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
 # -- tensors -----------------------------------------------------------------------------------------------------------
 
 
-def row_elements(rank: Rank) -> tuple[str, int]:
-    """Dtype and elements of one token's row in one full-attention layer.
-
-    Source: mem_cache/kv_cache_configurator.py:3412-3475 at 0.5.23.
-    """
-    geometry, layout = rank.geometry, rank.deployment.kv_layout
-    if layout == "bf16":
-        return "bfloat16", geometry.latent_width
-    if layout == "fp8_raw":
-        return "uint8", geometry.latent_width
-    scales = geometry.kv_lora_rank // QUANT_BLOCK * SCALE_BYTES
-    if layout == "fp8_padded":
-        return "uint8", geometry.kv_lora_rank + scales + PADDED_ROPE * ROPE_BYTES
-    if rank.profile.scaled_row_bytes is not None:
-        return "uint8", rank.profile.scaled_row_bytes
-    return "uint8", geometry.kv_lora_rank + scales + geometry.qk_rope_head_dim * ROPE_BYTES
-
-
 def buffer_shape(rank: Rank, sizes: PoolSizes) -> tuple[str, tuple[int, ...]]:
     """Dtype and shape of one layer's buffer: the pool's tokens and one page more."""
-    dtype, row = row_elements(rank)
+    dtype, row = row_elements(rank.geometry, rank.deployment.kv_layout, rank.profile)
     return dtype, (sizes.tokens + rank.deployment.page_size, 1, row)
 
 
