@@ -67,6 +67,9 @@ def own_fields(
     for name, value in data.items():
         if name in standard:
             _check_field(origin, name, value, standard[name], 1 if name in above_zero else 0)
+    data = {
+        name: {**standard.get(name, {}), **value} if isinstance(value, dict) else value for name, value in data.items()
+    }
     return _known({**standard, "release": f"{base} with {one_line(path.name)}", **data}, standard, origin)
 
 

@@ -58,8 +58,11 @@ class EngineProfile:
         return engine_named("vllm")
 
     def source(self, subject: str) -> str:
-        """file:line at the release for a subject of `sources`; empty where this release has no such line."""
-        found = self.sources.get(subject)
+        """file:line at the release for a subject of `sources`; empty where this release has no such line.
+
+        Raises KeyError for what is no subject: every release lists them all.
+        """
+        found = self.sources[subject]
         return f"{found} at {self.base_release}" if found else ""
 
 

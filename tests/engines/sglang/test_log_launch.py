@@ -66,6 +66,14 @@ def test_every_flag_that_bears_on_memory_is_read_from_a_log() -> None:
         ({"cuda_graph_config": {"decode": {"backend": "full", "bs": [1, 4]}}},
          {"cuda_graph_config": {"decode": {"backend": "full", "max_bs": 4}}}),
         ({"cuda_graph_config": {"prefill": {"max_bs": -1}}}, {"cuda_graph_config": {"prefill": {}}}),
+        ({"disaggregation_mode": "null", "disaggregation_decode_extra_slots": 7}, {}),
+        ({"disaggregation_mode": "null", "disaggregation_decode_extra_slots": 7, "enable_pd_role_switch": True},
+         {"disaggregation_decode_extra_slots": 7, "enable_pd_role_switch": True}),
+        ({"dp_size": 4, "enable_dp_attention": True, "chunked_prefill_size": 2048},
+         {"dp_size": 4, "enable_dp_attention": True, "chunked_prefill_size": 8192}),  # printed of one worker
+        ({"dp_size": 4, "enable_dp_attention": True, "chunked_prefill_size": -1},
+         {"dp_size": 4, "enable_dp_attention": True, "chunked_prefill_size": -1}),
+        ({"dp_size": 4, "enable_dp_attention": True}, {"dp_size": 4, "enable_dp_attention": True}),
         ({"hicache_ratio": 3.0, "int8_mamba_ckpt_size": 7, "hisparse_config": "{}"}, {}),  # without what they belong to
     ],
 )  # fmt: skip

@@ -91,7 +91,9 @@ def test_every_tensor_of_every_record(release: str) -> None:
 
 # The engine's budget pays for token rows, index keys, states, snapshots and rings, of the target and of drafts; not for
 # tables, tails, cursors and what lies on the host.
-_PAID = re.compile(r"(draft\.)?(kv|index_k)_buffer|conv_state|temporal_state|intermediate_ssm|replayssm_(d|k|g|raw.|beta)")
+_PAID = re.compile(
+    r"(draft\.)?(kv|index_k)_buffer|conv_state|temporal_state|intermediate_ssm|replayssm_(d|k|g|raw.|beta)"
+)
 
 
 def test_what_the_budget_pays_for() -> None:

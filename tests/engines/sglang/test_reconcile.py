@@ -95,6 +95,28 @@ def test_a_flag_that_is_not_the_log_s_own_is_told() -> None:
     assert causes(answer) == ("a flag that the log does not show, or a build that changes the engine's default",)
 
 
+def test_what_a_whole_log_of_one_server_is_not_said_to_lack() -> None:
+    edit = ("#tokens: 7289664, KV size: 48.09", "#tokens: 7289664, KV size: 47.11")
+    found = causes(edited("b200x4-mtp6-frac80", edit))
+    assert found == ("a build whose pools differ from every release known here (a profile of your own: --engine FILE)",)
+    found = causes(edited("b200x4-mtp6-frac80", ("avail mem=127.68 GB", "avail mem=129.68 GB")))
+    assert found and not any("ranks" in text for text in found)
+    lines = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").replace("=127.68 GB", "=129.68 GB")
+    some = reconcile(read_log([line for line in lines.splitlines() if " TP3 " not in line])[0])
+    assert any(text.startswith("the log holds 3 of 4 ranks: one that is not in it") for text in causes(some))
+
+
+@pytest.mark.parametrize(("wanted", "granted"), [(128, 122), (127, 122), (128, 121)])
+def test_requests_that_were_reduced_are_held_against_the_flag(wanted: int, granted: int) -> None:
+    """--max-running-requests 128, of which 612 slots leave 122 at five each."""
+    text = (LOGS / "b200x4-mtp6-conc128.log").read_text(encoding="utf-8").splitlines()
+    at = next(number for number, line in enumerate(text) if "TP0" in line and "max_running_requests is capped" in line)
+    said = f"max_running_requests was reduced from the requested {wanted} to {granted} (per dp worker) due to"
+    rows = reconcile(read_log([*text[: at + 1], f"{text[at].partition(']')[0]}] {said}", *text[at + 1 :]])[0]).rows
+    found = {row.name: row.explained for row in rows if row.name.startswith("reduced")}
+    assert found == {"reduced: requested": wanted == 128, "reduced: granted": granted == 122}
+
+
 def test_a_size_that_memory_does_not_decide_stays_explained() -> None:
     """The flag says 700 slots whatever is free; the tokens of 2 GiB more are others."""
     answer = edited("b200x4-mtp4-slots700", ("avail mem=127.68", "avail mem=129.68"))
