@@ -144,10 +144,11 @@ def test_a_refusal_and_what_the_reader_says_are_marked(tmp_path: Path) -> None:
 
 def test_a_comment_is_not_the_line(tmp_path: Path) -> None:
     """What a comment says of a flag is nobody's; a `#` inside a word begins none."""
-    answer = check(tmp_path, f"# --frobnicate is old\n{SGLANG} --tp 8 \\\n  --frobnicate 3\n", "")
-    assert {*causes(answer).values()} == {("serve.sh", 3)}
-    answer = check(tmp_path, f"MODEL=a#b; {SGLANG} --tp 8 --frobnicate 3\n", "")
-    assert {*causes(answer).values()} == {("serve.sh", 1)}
+    wrapped = "python -m dynamo.sglang --model zai-org/GLM-5.3-Flash --tp 8"
+    answer = check(tmp_path, f"# --frobnicate is old\n{wrapped} \\\n  --frobnicate 3\n", "")
+    assert causes(answer) == {"launch": ("serve.sh", 3)}
+    answer = check(tmp_path, f"MODEL=a#b; {wrapped} --frobnicate 3\n", "")
+    assert causes(answer) == {"launch": ("serve.sh", 1)}
 
 
 def test_what_the_launch_does_not_say_stays_with_the_deployment_file(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from vllm_oracle import resolved
 import glm_kvplan as kv
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.vllm.answers.started import started
+from glm_kvplan.engines.vllm.answers.sweep_point import COLUMNS
 from glm_kvplan.engines.vllm.boot_fits import fit_boot
 from glm_kvplan.engines.vllm.components import ledgers
 from glm_kvplan.engines.vllm.flags import FLAGS
@@ -101,3 +102,17 @@ def test_the_longest_that_fits_is_held_to_the_printed_memory() -> None:
         rows = fit_boot(read_boot(printed), BesideLog(gpu="h200")).held.rows
         (row,) = (row for row in rows if row.title == "longest that fits")
         assert (row.verdict, row.unit) == (verdict, "tokens"), length
+
+
+def test_a_start_that_fails_before_memory_is_printed_is_read() -> None:
+    """No memory, no verdict of ours on the failure."""
+    lines = (DATA / "logs_corpus" / "vllm-refused-length.log").read_text(encoding="utf-8").splitlines(True)
+    error = "(EngineCore pid=9) ERROR 09-03 10:13:02 [core.py:1001] ValueError: No valid attention backend found\n"
+    found = fit_boot(read_boot("".join((*lines[:2], error))), BesideLog(gpu="h200"))
+    assert found.boot.refusal and not found.held.rows
+
+
+def test_columns_of_a_sweep_say_whose_they_are() -> None:
+    whose = {column.name: column.whose for column in COLUMNS}
+    assert {name for name, of in whose.items() if of == "GPU"} >= {"num_blocks", "block_size", "block_bytes"}
+    assert whose["request_blocks"] == whose["fixed_blocks"] == "request" and whose["max_num_seqs"] == "worker"
