@@ -1,9 +1,16 @@
 """Where `kvplan` and `python -m glm_kvplan` begin: signals end it in one way, also while modules are imported."""
 
 import os
-import signal
 import sys
-from types import FrameType
+
+try:
+    import signal
+except KeyboardInterrupt:
+    os._exit(130)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143  # what a shell reports of a program that SIGINT or SIGTERM ended
 
@@ -26,12 +33,12 @@ def main() -> None:
             signal.signal(signal.SIGINT, _leave)
 
 
-def _unwind(number: int, frame: FrameType | None) -> None:
+def _unwind(number: int, frame: "FrameType | None") -> None:
     """Every frame cleans up: unfinished files go, memory is freed."""
     sys.exit(TERMINATED)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(number: int, frame: "FrameType | None") -> None:
     """The answer is given, and nothing is open any more."""
     os._exit(INTERRUPTED)
 

@@ -103,7 +103,8 @@ def _unpacked(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
                 yield piece
             packed = member.unconsumed_tail or member.unused_data or next(pieces, b"")
             if member.eof:
-                packed = packed or next(pieces, b"")
+                if len(packed) < len(_GZIP):
+                    packed += next(pieces, b"")
                 if not packed.startswith(_GZIP):
                     return  # padding behind the last member
                 member = zlib.decompressobj(_GZIP_WINDOW)

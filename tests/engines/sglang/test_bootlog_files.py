@@ -12,7 +12,7 @@ from boots import FRAC80, LOGS, boots_of, facts, plain_lines, read_log
 
 from glm_kvplan.engines.boot_logs import read_boots
 from glm_kvplan.engines.by_name import engine_named
-from glm_kvplan.engines.log_stream import read_file
+from glm_kvplan.engines.log_stream import PIECE, read_file
 from glm_kvplan.engines.sglang.boot_log.boot import LogRank
 from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS
 from glm_kvplan.errors import InputError
@@ -40,6 +40,14 @@ def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     whole = gzip.compress(FRAC80.read_bytes() + noise.encode())
     path.write_bytes(whole[: len(whole) // 2])
     assert facts(boots_of(path)[0]) == facts(EXPECTED)
+
+
+def test_a_piece_that_ends_within_the_header_of_a_gzip_member(tmp_path: Path) -> None:
+    member = gzip.compress(b"a", mtime=0)
+    assert PIECE % len(member) == 1
+    path = tmp_path / "server.log.gz"
+    path.write_bytes(member * (PIECE // len(member) + 9) + gzip.compress(b"\n" + FRAC80.read_bytes()))
+    assert [facts(boot) for boot in boots_of(path)] == [facts(EXPECTED)]
 
 
 BAD = {

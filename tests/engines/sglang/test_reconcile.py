@@ -298,3 +298,8 @@ def test_rounding_is_the_printed_digits() -> None:
 def test_flags_that_no_release_takes_are_told_with_their_place() -> None:
     with pytest.raises(InputError, match=r"line 1: no release known here takes these flags: --tp-size 0"):
         edited("example-b-0.5.21", ("'tp_size': 4", "'tp_size': 0"))
+
+
+def test_a_page_size_that_is_no_number_is_no_number_to_explain() -> None:
+    answer = edited("example-b-0.5.23", ("'page_size': 256", "'page_size': True"))
+    assert "page_size" not in {row.name for row in answer.rows}

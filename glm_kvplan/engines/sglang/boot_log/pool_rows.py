@@ -30,7 +30,7 @@ def flag_rows(plan: Plan, boot: Boot) -> Iterator[Row]:
     """Numbers that follow from the flags alone."""
     deployment = plan.deployment
     page_size = boot.arguments.get("page_size")
-    if isinstance(page_size, int):
+    if type(page_size) is int:
         yield count_row("page_size", "", deployment.page_size, str(page_size), "flags")
     reserve = boot.first("reserve")
     if reserve is not None:

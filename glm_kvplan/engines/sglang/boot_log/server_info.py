@@ -18,7 +18,7 @@ from glm_kvplan.reading.unreadable import UnreadableError
 
 TIMEOUT_S = 10.0
 LARGEST_ANSWER = 16 << 20
-MOST_COLLECTIONS = 200_000  # a server of 64 workers answers some thousands
+MOST_VALUES = 400_000  # a server of 64 workers answers some ten thousand; as Python keeps them, each takes its memory
 API_KEY = "KVPLAN_API_KEY"  # environment variable with the server's API key: a command line is seen by everyone
 
 
@@ -50,10 +50,10 @@ def read_server_info(url: str, timeout_s: float = TIMEOUT_S) -> Boot:
     if answer.status != HTTPStatus.OK:
         hint = f"put its key into {API_KEY}" if answer.status in (401, 403) else "is this an SGLang server?"
         raise InputError(f"--url {shown}: /server_info answers {answer.status}; {hint}")
-    if len(answer.body) > LARGEST_ANSWER or answer.body.count(b"{") + answer.body.count(b"[") > MOST_COLLECTIONS:
+    if len(answer.body) > LARGEST_ANSWER or sum(map(answer.body.count, b"{[,")) > MOST_VALUES:
         raise InputError(
             f"--url {shown}: the answer is larger than {LARGEST_ANSWER >> 20} MiB or "
-            f"{MOST_COLLECTIONS:,} lists; is this an SGLang server?"
+            f"{MOST_VALUES:,} values; is this an SGLang server?"
         )
     try:
         document, _ = read_json(answer.body.decode())
