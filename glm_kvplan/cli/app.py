@@ -23,6 +23,7 @@ from glm_kvplan.errors import InputError, KvplanError, one_line
 from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.show.said import Text
 
+_INTERRUPTED = 130
 _BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _COMPLETING = "_KVPLAN_COMPLETE"  # typer's variable
 _LANGUAGE = "Language of the answer: en, or zh for Chinese. [KVPLAN_LANG, else en]"
@@ -31,6 +32,10 @@ _CALLED = "glm_kvplan.called"  # the command that is run, beside those that are 
 
 class _ReaderLeft(Exception):
     """Whoever read our output has closed it."""
+
+
+class _Stopped(Exception):
+    """Ctrl-C; the message says what is left of the work."""
 
 
 class _Command(TyperCommand):
@@ -103,6 +108,8 @@ class _Commands(TyperGroup):
             sys.stdout.flush()
         except BrokenPipeError:  # typer would make it exit code 1, which is an answer here
             raise _ReaderLeft from None
+        except KeyboardInterrupt as stopped:  # typer would say nothing
+            raise _Stopped(str(stopped) or "stopped") from None
         return code
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
@@ -256,8 +263,10 @@ def run(arguments: list[str] | None) -> None:
     except OSError as error:
         drop_output()
         _fail(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}")
+    except _Stopped as stopped:
+        _fail(str(stopped), _INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 

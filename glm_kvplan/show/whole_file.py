@@ -64,7 +64,7 @@ def destination(
                 target.hardlink_to(unfinished)  # fails where another process has just written the file
         except KeyboardInterrupt:
             if partial:
-                _keep(unfinished, target)
+                _keep(unfinished, target)  # raises another that says where they are
             raise
         finally:
             unfinished.unlink(missing_ok=True)
@@ -124,4 +124,4 @@ def _keep(unfinished: Path, target: Path) -> None:
     kept = target.with_name(f"{target.name}.partial")
     with suppress(OSError):
         unfinished.replace(kept)
-        print(f"kvplan: stopped; the rows so far are in {kept}", file=sys.stderr)
+        raise KeyboardInterrupt(f"stopped; the rows so far are in {kept}") from None

@@ -169,7 +169,23 @@ def test_a_signal_leaves_no_traceback_and_no_unfinished_file(number: int, code: 
     assert process.returncode == code
     assert "Traceback" not in told
     kept = ["out.csv.partial"] if number == signal.SIGINT else []  # docs/sweep.md
+    said = "kvplan: stopped; the rows so far are in out.csv.partial" if number == signal.SIGINT else ""
+    assert told.strip() == said
     assert [path.name for path in tmp_path.iterdir()] == kept
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json"])
+def test_ctrl_c_is_said_in_one_line(
+    form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("glm_kvplan.cli.sweep.answer_sweep", stopped)
+    with pytest.raises(SystemExit) as left:
+        main(["sweep", "--tp-size", "8", "--over", "mem_fraction_static=0.7,0.8", "--format", form])
+    out, err = capsys.readouterr()
+    assert (left.value.code, out, err.strip()) == (130, "", "kvplan: stopped")
 
 
 def test_a_signal_that_was_switched_off_stays_off() -> None:
