@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from glm_kvplan.cli.language import spoken
-from glm_kvplan.errors import one_line
+from glm_kvplan.show.printable import aside
 from glm_kvplan.show.said import Text, say
 
 if TYPE_CHECKING:
@@ -47,5 +47,5 @@ def print_notes(notes: list[Text]) -> None:
     """The remarks so far, each once, to standard error; none is left."""
     words = spoken()
     for text in dict.fromkeys(notes):
-        print("kvplan: " + one_line(words(say("note: {note}", note=text))), file=sys.stderr)
+        print(aside(words(say("note: {note}", note=text))), file=sys.stderr)
     notes.clear()

@@ -19,8 +19,10 @@ from glm_kvplan.cli.answering import print_notes
 from glm_kvplan.cli.language import LANGUAGES, spoken, take_language
 from glm_kvplan.engines.by_name import assumed_engine
 from glm_kvplan.engines.protocol import Engine
-from glm_kvplan.errors import InputError, KvplanError, one_line
+from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.reading.files_read import forget_read
 from glm_kvplan.reading.secret_words import without_userinfo
+from glm_kvplan.show.printable import aside
 from glm_kvplan.show.said import Text
 
 _INTERRUPTED = 130
@@ -226,6 +228,7 @@ def run(arguments: list[str] | None) -> None:
     That the engine refuses a deployment is a no, whichever command meets it.
     """
     _open_streams()
+    forget_read()
     words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     ours, launch = words, None
     if "--" in words:
@@ -272,7 +275,7 @@ def run(arguments: list[str] | None) -> None:
 
 def _fail(message: str, code: int = 2) -> None:
     with suppress(OSError):
-        print("kvplan: " + one_line(_told(" ".join(without_userinfo(message).split()))), file=sys.stderr)
+        print(aside(_told(" ".join(without_userinfo(message).split()))), file=sys.stderr)
     sys.exit(code)
 
 

@@ -15,6 +15,7 @@ from glm_kvplan.engines.saved_plan import engine_key, expected_of, plan_document
 from glm_kvplan.errors import InputError
 from glm_kvplan.reading.guarded_file import inside
 from glm_kvplan.reading.secret_words import without_userinfo
+from glm_kvplan.show.printable import aside
 from glm_kvplan.workload import Demand
 
 _STDOUT = "-"
@@ -66,7 +67,7 @@ def init(
     if asked.launch is not None and Path(output).exists() and Path(output).samefile(asked.launch):
         raise InputError(f"--output {output}: is the launch's own file; give another name")
     save(output, text, force=force, option="--output")
-    print(f"kvplan: wrote {without_userinfo(output)}", file=sys.stderr)
+    print(aside(f"wrote {without_userinfo(output)}"), file=sys.stderr)
     return _checked(output)
 
 

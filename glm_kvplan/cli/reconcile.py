@@ -14,6 +14,7 @@ from glm_kvplan.engines.planner import read_launch
 from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import known_gpus
+from glm_kvplan.show.printable import aside
 
 _SAVE = "Save"
 
@@ -123,7 +124,7 @@ def _save(path: str, text: str, force: bool, explained: bool) -> None:
         from glm_kvplan.engines.saved_plan import save
 
         save(path, text, force=force)
-        print(f"kvplan: wrote {path}{doubt}", file=sys.stderr)
+        print(aside(f"wrote {path}{doubt}"), file=sys.stderr)
 
 
 def _boots(log: str | None, url: str | None, timeout: float, engines: list[Engine]) -> tuple[LoggedBoots, str]:

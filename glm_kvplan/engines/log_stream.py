@@ -1,5 +1,6 @@
 """A log file as lines: plain or gzip, a file or standard input, in pieces of constant size."""
 
+import os
 import sys
 import zlib
 from codecs import getincrementaldecoder
@@ -10,6 +11,7 @@ from typing import IO
 
 from glm_kvplan.engines.log_records import LONGEST_LINE
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.files_read import note_read
 
 PIECE = 1 << 18
 _GZIP = b"\x1f\x8b"
@@ -55,9 +57,10 @@ def read_file(path: str, anchors: Iterable[str], progress: Callable[[int], None]
         return
     try:
         file = Path(path).open("rb")  # noqa: SIM115 (closed below)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
     with file:
+        note_read(os.fstat(file.fileno()))
         yield from _lines(wanted, _pieces(file, path, progress))
 
 

@@ -60,6 +60,8 @@ def own_fields(
     except UnreadableError as error:
         place = f" at line {error.line}" if error.line else ""
         raise InputError(f"{origin}: is not TOML ({error.problem}{place})") from None
+    if not data:
+        raise InputError(f"{origin}: is empty; write base = one of {', '.join(releases)}, then the fields that differ")
     base = str(data.pop("base", "")).removeprefix(f"{engine}-")
     if base not in releases:
         raise InputError(f"{origin}: write base = one of {', '.join(releases)}, then the fields that differ")
@@ -81,10 +83,13 @@ def _known(data: dict[str, Any], known: Iterable[str], origin: str) -> dict[str,
     return data
 
 
+_TAKES = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
 def _check_field(origin: str, name: str, value: object, standard: object, least: int) -> None:
     kind = int if standard is None else type(standard)  # a field that may be None is a number of bytes
     if type(value) is not kind:
-        raise InputError(f"{origin}: {name} = {value!r} must be a {kind.__name__}")
+        raise InputError(f"{origin}: {name} = {value!r}: it takes {_TAKES.get(kind, kind.__name__)}")
     if isinstance(value, str) and not value.isprintable():
         raise InputError(f"{origin}: {name} holds characters that cannot be shown")
     if isinstance(value, int) and not least <= value <= _LARGEST_FIELD:

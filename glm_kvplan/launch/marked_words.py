@@ -10,7 +10,7 @@ from glm_kvplan.reading.secret_words import Concealed, ConcealedName, key_like
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _SHORTEST_SECRET = 5
 _LONGEST_SECRET = 4096  # of which parts are known again
-_MOST_SECRETS = 1000  # of a script; with more of them no word is quoted
+_MOST_SECRETS = 64  # of a script; with more of them no word is quoted
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*])")
 
 

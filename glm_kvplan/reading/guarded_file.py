@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.files_read import note_read
 
 PIPE_SECONDS = 30.0  # a pipe that has not ended by then is given up
 _PIECE = 1 << 16
@@ -25,6 +26,7 @@ def read_bytes(path: str | Path, name: str, *, most: int, advice: str, pipes: bo
         found = path.stat()
         if stat.S_ISREG(found.st_mode):
             _refuse_large(found.st_size, name, most, advice)
+            note_read(found)
             with path.open("rb") as file:
                 data = file.read(most + 1)
         elif pipes and stat.S_ISFIFO(found.st_mode):  # `--launch <(helm template ...)`

@@ -93,11 +93,11 @@ class _Reader:
                 self.put(value, line, event)
             case yaml.AliasEvent():
                 alias = str(event.anchor)
-                if alias not in self.anchors:
-                    raise UnreadableError(f"found undefined alias {alias[:40]!r}", line)
+                if alias not in self.anchors:  # its name is not quoted: it may be a password that begins with *
+                    raise UnreadableError("an alias of nothing that stands before it", line)
                 found = self.anchors[alias]
                 if found is None:
-                    raise UnreadableError(f"the alias *{alias[:40]} stands inside what it names", line)
+                    raise UnreadableError("an alias stands inside what it names", line)
                 self.grow(found[1], line)
                 self.put(found[0], line)
             case yaml.SequenceStartEvent() | yaml.MappingStartEvent():

@@ -11,6 +11,7 @@ from enum import Enum
 from math import isfinite
 from typing import Any, TextIO
 
+from glm_kvplan.show.printable import json_text
 from glm_kvplan.show.said import Said
 
 SCHEMA_VERSION = 2
@@ -24,7 +25,7 @@ def document(command: str, answer: Any) -> dict[str, Any]:
 
 def print_json(value: Any, stream: TextIO | None = None) -> None:
     """Print JSON, to standard output or a stream; bytes are whole numbers, NaN and infinity never appear."""
-    print(json.dumps(value, indent=2, allow_nan=False), file=stream)
+    print(json_text(json.dumps(value, indent=2, allow_nan=False)), file=stream)
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from glm_kvplan.show.chart import Stack
 from glm_kvplan.show.page import Block, Code, Column, Figure, Line, Page, Row, Section, Table
 from glm_kvplan.show.printable import markdown as plain
 from glm_kvplan.show.printable import markdown_code as code
-from glm_kvplan.show.printable import visible
+from glm_kvplan.show.printable import markdown_lines
 from glm_kvplan.show.said import ENGLISH, Words, say
 from glm_kvplan.show.text_bars import bar_size, legend
 
@@ -93,8 +93,7 @@ def _row(cells: list[str]) -> str:
 
 def _code(code: Code, words: Words) -> list[str]:
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code.text)), default=0))
-    text = "\n".join(visible(line) for line in code.text.split("\n"))
-    return [*_line(Line(code.introduction), words), f"{fence}sh", text, fence, ""]
+    return [*_line(Line(code.introduction), words), f"{fence}sh", markdown_lines(code.text), fence, ""]
 
 
 def bars_table(stack: Stack) -> Table:

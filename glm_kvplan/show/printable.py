@@ -6,12 +6,16 @@ command of a CI system, formats nothing and runs in no spreadsheet. What cannot 
 
 import re
 
+from glm_kvplan.errors import one_line
+
 # Control characters, half surrogates, marks that turn or hide the text around them, separators of lines.
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\ufffe\uffff\U000e0000-\U000e007f]"
 )
+_UNSEEN_IN_JSON = re.compile(_UNSEEN.pattern.replace("\x00-\x1f", ""))
 _MARKDOWN = re.compile(r"([\\`*{}\[\]<>#|~]|(?<!\w)_|_(?!\w))")
+_COMMAND = re.compile(r"##(?=\w*\[)")  # ##[error], ##vso[task.setvariable ...]: a CI system's, anywhere in a line
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -28,8 +32,20 @@ def _written(found: re.Match[str]) -> str:
 
 
 def terminal(text: str) -> str:
-    """Of a terminal, which may be a CI system's log: `##[` anywhere in a line is a command there."""
-    return visible(text).replace("##[", "#\\x23[")
+    """Of a terminal, which may be a CI system's log."""
+    return _COMMAND.sub(r"#\\x23", visible(text)) if "##" in text else visible(text)
+
+
+def aside(text: str) -> str:
+    """A line of kvplan's on standard error."""
+    return terminal(f"kvplan: {one_line(text)}")
+
+
+def json_text(text: str) -> str:
+    """JSON that says the same without what moves a cursor or starts a command: such may only stand in its strings."""
+    import json
+
+    return _UNSEEN_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text).replace("##", "#\\u0023")
 
 
 def terminal_line(line: str) -> str:
@@ -41,7 +57,12 @@ def terminal_line(line: str) -> str:
 def markdown(text: str) -> str:
     """On one line of Markdown, formatting nothing; an @ addresses nobody, a # and an address link nothing."""
     text = _MARKDOWN.sub(r"\\\1", " ".join(visible(text).split()))
-    return text.replace("@", "@\u200b").replace("&", "&amp;").replace("://", "&#58;//")
+    return text.replace("@", "@\u200b").replace("&", "&amp;").replace("://", "&#58;//").replace("::", "&#58;:")
+
+
+def markdown_lines(text: str) -> str:
+    """Lines of code in Markdown, which may be printed."""
+    return "\n".join(terminal_line(terminal(line)) for line in text.split("\n"))
 
 
 def markdown_code(text: str) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import IO, Any, NamedTuple
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.show.printable import cell, visible
+from glm_kvplan.show.printable import cell, json_text, visible
 
 GROUP = 50_000  # rows of Parquet written at once
 Rows = Iterable[tuple[Any, ...]]
@@ -54,7 +54,7 @@ def write_jsonl(fields: Sequence[Field], rows: Rows, stream: IO[str]) -> None:
     names = [field.name for field in fields]
     encode = json.JSONEncoder(ensure_ascii=False).encode
     for row in rows:
-        stream.write(encode(dict(zip(names, row, strict=True))) + "\n")
+        stream.write(json_text(encode(dict(zip(names, row, strict=True)))) + "\n")
 
 
 def check_parquet() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.reading.files_read import was_read
 
 _SURELY_LOCKED = 60.0  # seconds after which a file that somebody still writes has been locked
 _ANYBODY = 0o222  # write permission of anyone
@@ -47,6 +48,7 @@ def destination(
             if not replace:
                 raise FileExistsError
             target = _behind_links(target)
+        _refuse_what_is_read(target, path, option)
         mode = target.stat().st_mode & 0o777 if target.exists() else None
         if mode is not None and not (mode & _ANYBODY and os.access(target, os.W_OK)):
             raise PermissionError(errno.EACCES, "is read-only")
@@ -56,6 +58,7 @@ def destination(
                 yield opened
                 opened.flush()
                 os.fsync(opened.fileno())
+            _refuse_what_is_read(target, path, option)  # also while the answer was made
             if mode is not None:
                 unfinished.chmod(mode)
             if replace:
@@ -72,6 +75,11 @@ def destination(
         raise InputError(f"{option} {path}: the file exists; give --force to replace it") from None
     except OSError as error:
         raise InputError(f"{option} {path}: cannot be written ({error.strerror})") from None
+
+
+def _refuse_what_is_read(target: Path, path: str, option: str) -> None:
+    if was_read(target):
+        raise InputError(f"{option} {path}: the command reads this file; name another one to write to")
 
 
 def _behind_links(target: Path) -> Path:

@@ -137,7 +137,7 @@ def test_lines_are_those_of_the_text(text: str) -> None:
         ("flags: [1\n", 2, "not YAML"),
         ("a: 1\n---\nb: 2\n", 2, "several documents"),
         ("apiVersion: v1\nkind: Pod\n", 1, "Kubernetes manifest"),
-        ("x: &a {b: *a}\n", 1, "*a stands inside what it names"),
+        ("x: &a {b: *a}\n", 1, "an alias stands inside what it names"),
         ("d: 2024-99-99\n", 1, "not YAML"),
         ("flags = {tp_size = 4}\n[expect]\nmin_context = = 3\n", 3, "not TOML"),
         ("flags = {tp_size = 4}\n[expect]\nheadroom = nan\n", 3, "finite"),

@@ -1,10 +1,13 @@
 """Texts of strangers in places that a terminal or a CI reads: no escape and no line of their own comes out."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from glm_kvplan.cli import main
+from glm_kvplan.model.loader import BUNDLED
+from glm_kvplan.show.printable import json_text
 
 ESC = {
     "tolerate": "gpu: h200\nflags: {tp_size: 8}\nexpect:\n  min_context: 256k\n  min_concurrency: 48000\n"
@@ -30,6 +33,38 @@ def test_no_escape_and_no_command_of_a_stranger(
     out, err = capsys.readouterr()
     assert "\x1b" not in out + err
     assert not any(line.startswith("::error::pwn") for line in (out + err).splitlines())
+
+
+CI = "##vso[task.setvariable variable=PATH]x ##[error]pwn ::error::pwn \u202epwn"
+
+
+@pytest.mark.parametrize("format", ["text", "csv", "jsonl", "json", "md"])
+def test_no_command_of_a_ci_system_in_what_is_printed(format: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Azure's stand anywhere in a line, also of JSON; standard error is read for them, too."""
+    draft = ["--tp-size", "8", "--speculative-algorithm", "DFLASH", "--over", f"speculative_draft_model_path={CI}"]
+    for words in (["sweep", *draft, "--format", format], ["solve", "--gpu", CI], ["explain", CI], [CI]):
+        with pytest.raises(SystemExit):
+            main(words)
+        out, err = capsys.readouterr()
+        assert "\u202e" not in out + err
+        assert not any(line.startswith("::") for line in (out + err).splitlines())
+        assert format == "csv" or "##vso[" not in out
+        assert "##[" not in err and "##vso[" not in err
+    assert json.loads(json_text(json.dumps({CI: CI}, ensure_ascii=False))) == {CI: CI}
+
+
+def test_a_line_of_code_in_markdown_is_no_command_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "m\n::error::pwn"
+    folder.mkdir()
+    (folder / "config.json").write_text(BUNDLED.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["report", "-o", "-", "--format", "md", "--tp-size", "8", "--model", str(folder)])
+    out, _ = capsys.readouterr()
+    assert "pwn" in out
+    assert not any(line.startswith("::error") for line in out.splitlines())
 
 
 def test_a_release_named_by_a_stranger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

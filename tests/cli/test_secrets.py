@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -332,6 +333,24 @@ def test_a_program_s_script_tells_no_secret_of_the_program(tmp_path: Path, capsy
     code, found = said(capsys, "resolve", "--launch", "run.py")
     assert code == 2 and "--page-size" in found
     assert CANARY not in found
+
+
+def test_an_alias_of_a_compose_file_is_not_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A password that begins with * is an alias to YAML."""
+    (tmp_path / "compose.yaml").write_text(f"services:\n  a: {{environment: {{HF_TOKEN: *{CANARY} }}}}\n", "utf-8")
+    (tmp_path / "a.kvplan.yaml").write_text(f"set: {{HF_TOKEN: *{CANARY} }}\n", "utf-8")
+    for words in (["resolve", "--launch", "compose.yaml"], ["check", "a.kvplan.yaml"]):
+        code, found = said(capsys, *words)
+        assert code == 2 and CANARY not in found and "alias" in found
+
+
+def test_many_secrets_take_no_time() -> None:
+    """One of 1,000 that is long stood for 30 seconds."""
+    script = "".join(f"export T{number}_TOKEN={number:06d}{'x' * 4000}\n" for number in range(1000))
+    words = " ".join(f"--w{number} a{number}bcdef" for number in range(1000))
+    started = process_time()
+    assert plan(launch=f"{script}{SERVE} --tp 8 {words}").flags == {"tp_size": 8}
+    assert process_time() - started < 8
 
 
 def test_flags_keep_no_password_of_an_address() -> None:

@@ -62,7 +62,7 @@ _BOMB = "".join(f"b{n}: &b{n} [{','.join([f'*b{n - 1}'] * 9) if n else ','.join(
         (f"a: &a {'x' * 100_000}\nb: [{'*a,' * 500}]", 2, "more than 200,000 values"),
         (f"a: &a {{k: {'x' * 100_000}}}\nb:\n" + "- {<<: *a}\n" * 500, None, "more than 200,000 values"),
         ("a: &a [1, *a]", 1, "stands inside what it names"),
-        ("a: *b", 1, "undefined alias"),
+        ("a: *b", 1, "an alias of nothing"),
         ("a: 1\nb: " + "[" * 100, 2, "nested too deeply"),
         ("a: " + "9" * 400, 1, "a number of 400 characters"),
         ("a: 0x" + "f" * 90, 1, "beyond 2"),
