@@ -1,6 +1,5 @@
 """`kvplan validate`: allocate the pools and confirm the byte counts."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -89,8 +88,7 @@ def validate(
         with bytes_bar("allocating") as (begin, advance):
             answer = made.answer(plan, workload, pp_rank, how._replace(begin=begin, progress=advance))
     except KeyboardInterrupt:
-        print("kvplan: interrupted; everything was freed", file=sys.stderr)
-        raise
+        raise KeyboardInterrupt("interrupted; everything was freed") from None
     if output is not None:
         from glm_kvplan.cli.language import spoken
         from glm_kvplan.show.markdown import markdown

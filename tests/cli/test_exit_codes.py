@@ -188,6 +188,25 @@ def test_ctrl_c_is_said_in_one_line(
     assert (left.value.code, out, err.strip()) == (130, "", "kvplan: stopped")
 
 
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_an_error_that_compiled_code_makes_of_a_signal_is_no_traceback(number: str, code: int) -> None:
+    """pydantic's core says SchemaError where a signal interrupts it."""
+    program = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import glm_kvplan.cli\n"
+        "def run():\n"
+        f"    try: os.kill(os.getpid(), signal.{number})\n"
+        "    except BaseException as error: raise RuntimeError(repr(error)) from error\n"
+        "glm_kvplan.cli.main = run\n"
+        "from glm_kvplan.__main__ import main\n"
+        "main()\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=300, env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
 def test_a_signal_that_was_switched_off_stays_off() -> None:
     code = (
         "import signal\n"

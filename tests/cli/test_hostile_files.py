@@ -106,3 +106,21 @@ def test_json_of_vllm_s_flags_is_bounded(words: tuple[str, str], capsys: pytest.
         main(["resolve", "--", "vllm", "serve", "zai-org/GLM-5.3-Flash", "-tp", "8", *words])
     assert left.value.code == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty; write base = one of"),
+        ('base = "0.5.22"\nstate_bytes = "x"\n', "unknown profile field"),
+        ('base = "0.5.22"\nrelease = 3\n', "release = 3: it takes text"),
+    ],
+)
+def test_a_profile_that_cannot_be_used(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        main(["resolve", "--engine", str(tmp_path / "own.toml"), "--tp-size", "8"])
+    err = capsys.readouterr().err
+    assert left.value.code == 2 and err.count("\n") == 1 and said in err
