@@ -46,6 +46,12 @@ def flags(script: str) -> dict[str, object]:
         ("mkdir -p $LOGS && cd /x && " + SERVE + "--tp 4 >$LOGS/log 2>&1 &", {"tp_size": 4}),
         ("while ! curl -s localhost; do sleep 1; done\n" + SERVE + "--tp 4", {"tp_size": 4}),
         ("while true; do " + SERVE + "--tp 4; sleep 5; done", {"tp_size": 4}),
+        ("for i in 1 2 3; do " + SERVE + "--tp 4 && break; sleep 5; done", {"tp_size": 4}),
+        ("sglang serve ~/models/x --tp 4", {"tp_size": 4}),
+        ("set -euo pipefail\n" + SERVE + '--tp 4 "$@"', {"tp_size": 4}),
+        ("while getopts t: o; do case $o in t) TP=$OPTARG;; esac; done\n" + SERVE + "--tp ${TP:-4}", {"tp_size": 4}),
+        ("for ((i = 2; i < 3; i++)); do " + SERVE + "--tp $((2 * i)) & done", {"tp_size": 4}),
+        (SERVE + "--tp 4 & PID=$!\nwhile kill -0 $PID; do sleep 1; done\nwait $PID || exit $?", {"tp_size": 4}),
         ("for i in 0; do " + SERVE + "--tp 4 --node-rank $i & done", {"tp_size": 4}),
         # defaults in other spellings
         ('[ -z "$TP" ] && TP=8\n' + SERVE + "--tp $TP", {"tp_size": 8}),

@@ -100,10 +100,10 @@ def for_loop(shell: "Interpreter", found: For) -> Truth:
         status: Truth = True
         for value in words:
             shell.count()
+            started = shell.started
             again, status = _round_with(shell, found, value)
-            if not again:
-                break
-            frame.next_round()
+            if not again or (not frame.next_round() and shell.started > started):
+                break  # another round would start again what this one has, and left the loop if it ran
         return frame.settled(status)
 
 

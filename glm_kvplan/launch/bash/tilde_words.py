@@ -8,7 +8,9 @@ from glm_kvplan.launch.marked_words import Mark, Piece
 
 _PREFIX = re.compile(r"~(?:[A-Za-z_][\w-]*|[+-])?(?=[/:]|$)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_HOME = Parameter("HOME", True, None, "-", (Given(Piece("~", Mark("$HOME")), True),))  # kept where it is not known
+# Where it is not known, `~/models` stays: it names the place as well.
+_HOME = Parameter("HOME", True, None, "-", (Given(Piece("~", Mark("$HOME")), True),))
+_HOME_OF_PATH = Parameter("HOME", True, None, "-", (Text("~", True),))
 
 
 def with_home(parts: Sequence[Part], assigned: bool) -> list[Part]:
@@ -44,6 +46,7 @@ def _replaced(text: str, starts: set[int], assigned: bool, last: bool) -> list[P
         if at > done:
             found.append(Text(text[done:at], False))
         name = match[0]
-        found.append(_HOME if name == "~" else Given(Piece(name, Mark(name)), True))
+        home = _HOME_OF_PATH if text.startswith("/", match.end()) else _HOME
+        found.append(home if name == "~" else Given(Piece(name, Mark(name)), True))
         done = match.end()
     return [*found, Text(text[done:], False)] if done < len(text) else found
