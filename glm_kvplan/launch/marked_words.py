@@ -22,6 +22,7 @@ class Mark(NamedTuple):
     answers: tuple[str, ...] = ()
     empty: bool = False  # the branch asks only whether `name` is empty
     ways: "tuple[tuple[Piece, ...], ...]" = ()  # the whole values between which it decides
+    several: bool = False  # as a word of a list, it may be none, or several
 
     @property
     def given(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.text_commands import Builtin
-from glm_kvplan.launch.bash.values import UNSET, Scalar, first_of, known_text, missing, plain, text_of
+from glm_kvplan.launch.bash.values import UNSET, Scalar, first_of, known_text, missing, plain, text_of, uncounted
 from glm_kvplan.launch.marked_words import Mark
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _shift(shell: "Interpreter", found: "Started") -> Truth:
         return Mark("`shift`", shell.place(found.line))
     arguments = shell.scope.arguments
     if int(number) > len(arguments):
-        return False
+        return Mark("`shift`", shell.place(found.line)) if uncounted(arguments) else False
     shell.scope.set_arguments(arguments[int(number) :])
     return True
 

@@ -28,6 +28,7 @@ from glm_kvplan.launch.bash.values import (
     missing,
     plain,
     text_of,
+    uncounted,
 )
 from glm_kvplan.launch.bash.word_splitting import Words
 from glm_kvplan.launch.marked_words import Mark, Piece, printable
@@ -277,6 +278,8 @@ class Expander:
         if isinstance(value, tuple) and mark_of(value) is not None and int(at):
             return missing(f"${{{name}[...]}}")  # it may be a list of any length
         values = self.elements(name) or ()
+        if uncounted(values) and not 0 <= int(at) < len(values):
+            return missing(f"${{{name}[...]}}")
         return values[int(at)] if -len(values) <= int(at) < len(values) else UNSET
 
     def many(self, values: Iterable[Scalar], sign: str, quoted: bool) -> Iterator[Segment]:
@@ -297,7 +300,8 @@ class Expander:
             held = self.shell.get(part.name)
             if isinstance(held, Table):
                 values = tuple(held.values.values())
-            known = values is not None and not any(map(mark_of, values))  # a value that is not known may be several
+            whole = isinstance(held, tuple) and mark_of(held) is not None  # it may be a list of any length
+            known = values is not None and not whole and not uncounted(values)
             yield Segment(Piece(str(len(values or ())), None, line) if known else missing(f"${{#{part.name}[@]}}")[0])
             return
         if operator and operator[-1] in "-=+?" and operator != "@":

@@ -50,6 +50,7 @@ from glm_kvplan.launch.bash.values import (
     missing,
     plain,
     text_of,
+    uncounted,
 )
 from glm_kvplan.launch.bash.word_splitting import BLANKS
 from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
@@ -203,7 +204,7 @@ class Interpreter:
         if name == "0":
             return missing("$0") if self.around.file is None else plain(str(self.around.file))
         if name == "#":
-            return plain(str(len(self.arguments())))
+            return missing("$#") if uncounted(self.arguments()) else plain(str(len(self.arguments())))
         if name == "?" and not isinstance(self.status, Mark):
             return plain("0") if self.status else missing("$?")
         if not name.isdigit():
@@ -211,7 +212,9 @@ class Interpreter:
         if name in self.around.given and not self.locals:
             return plain(self.around.given[name])
         arguments = self.arguments()
-        return arguments[int(name) - 1] if len(name) < 4 and int(name) <= len(arguments) else Unset()
+        if len(name) < 4 and int(name) <= len(arguments):
+            return arguments[int(name) - 1]
+        return missing(f"${{{name}}}") if uncounted(arguments) else Unset()
 
     def arguments(self) -> tuple[Scalar, ...]:
         found = self.scope.arguments

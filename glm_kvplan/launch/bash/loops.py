@@ -96,7 +96,8 @@ def for_loop(shell: "Interpreter", found: For) -> Truth:
         unknown = next((mark for value in words if (mark := mark_of(value)) is not None), None)
         if unknown is not None:
             deciding = Mark(unknown.name, unknown.place or shell.place(found.line))
-            return _one_of_them(shell, found, frame, deciding, (Piece(f"${found.name}", unknown),))
+            each = Piece(f"${found.name}", unknown._replace(several=False))
+            return _one_of_them(shell, found, frame, deciding, (each,))
         status: Truth = True
         for value in words:
             shell.count()

@@ -68,6 +68,11 @@ def known_text(scalar: Scalar) -> str | None:
     return text_of(scalar) if mark_of(scalar) is None else None
 
 
+def uncounted(values: Iterable[Scalar]) -> bool:
+    """Whether one of the words may be none, or several."""
+    return any(piece.mark is not None and piece.mark.several for value in values for piece in value)
+
+
 def is_empty(scalar: Scalar) -> bool | None:
     """Whether nothing stands there; None where that is not known."""
     if any(piece.text for piece in scalar if piece.mark is None):
@@ -163,9 +168,17 @@ def _join_words(lists: Sequence[tuple[Scalar, ...]], mark: Mark) -> tuple[Scalar
         shared += 1
     rests = [words[shared:] for words in lists]
     marked = mark._replace(answers=_answers(" ".join(map(text_of, rest)) for rest in rests))
+    several = len({len(rest) for rest in rests}) > 1
     if all(len(rest) == 1 and not text_of(rest[0]).startswith("-") for rest in rests):
         rests = rests[:1]  # one value, whichever it is
-    return (*lists[0][:shared], *(all_marked(word, marked) for rest in rests for word in rest))
+    words = [all_marked(word, marked) for rest in rests for word in rest]
+    return (*lists[0][:shared], *(map(_uncounted, words) if several else words))
+
+
+def _uncounted(scalar: Scalar) -> Scalar:
+    return tuple(
+        piece if piece.mark is None else piece._replace(mark=piece.mark._replace(several=True)) for piece in scalar
+    )
 
 
 def _join(scalars: Sequence[Scalar], mark: Mark) -> Scalar:

@@ -40,6 +40,8 @@ class Words:
             if piece.text:
                 self.add(piece._replace(mark=piece.mark or self.separators))
             return
+        if piece.mark is not None:
+            piece = piece._replace(mark=piece.mark._replace(several=True))
         for text, blanks, _ in _tokens(self.separators).findall(piece.text):
             if text:
                 self.add(piece._replace(text=text))
