@@ -3,7 +3,7 @@
 import os
 import sys
 import zlib
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -53,6 +53,8 @@ def read_file(path: str, anchors: Iterable[str], progress: Callable[[int], None]
     """
     wanted = tuple(anchor.encode() for anchor in anchors)
     if path == "-":
+        if sys.stdin is None:
+            raise InputError(f"{path}: standard input is closed")
         yield from _lines(wanted, _pieces(sys.stdin.buffer, "standard input", progress))
         return
     try:
@@ -69,6 +71,7 @@ def _pieces(raw: IO[bytes], name: str, progress: Callable[[int], None] | None) -
     decode: Callable[[bytes], str] | None = None
     for piece in _unpacked(_raw(raw, name), name):
         if not read:
+            piece = piece.removeprefix(BOM_UTF8)
             encoding = _UTF16.get(piece[:2])
             if encoding is None:
                 _require_text(piece, name)

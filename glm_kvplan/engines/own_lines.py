@@ -98,5 +98,5 @@ class OwnLines:
 
 
 def _kind(outside: str) -> str:
-    """What stands outside, whatever its names, numbers and times."""
-    return _WORD.sub(lambda found: " " if found[0][0] == " " else "w", _ACTOR.sub("()", outside))
+    """What stands outside, whatever its names, numbers and times; Slurm pads its labels in front."""
+    return _WORD.sub(lambda found: " " if found[0][0] == " " else "w", _ACTOR.sub("()", outside.lstrip(" ")))

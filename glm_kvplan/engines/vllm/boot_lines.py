@@ -7,7 +7,7 @@ from typing import NamedTuple
 from glm_kvplan.units import GIB
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,6})?)"
-_COUNT = r"([\d,]{1,20})"
+_COUNT = r"(\d[\d,]{0,19})"
 
 
 class Printed(NamedTuple):

@@ -81,7 +81,7 @@ def reconcile(boot: Boot, plan: Plan, given: MemoryGiven) -> Reconciliation:
 def _matching_start(boot: Boot, plan: Plan) -> Start | None:
     """The start that prints the log's cache size: its number of blocks is found, within the printed memory."""
     tokens, context = boot.printed.get("cache tokens"), boot.printed.get("context")
-    if tokens is None or context is None:
+    if tokens is None or context is None or not context.value:
         return None
     blocks = plan.blocks
     needed = blocks.needed(int(context.value))

@@ -94,6 +94,7 @@ WRAPPINGS = {
     "colours": lambda lines: [f"\x1b[1;36m{line}\x1b[0m" for line in lines],
     "CRLF": lambda lines: [line + "\r\n" for line in lines],
     "ray": lambda lines: [f"(RayWorker pid=12, ip=10.0.0.1) {line}" for line in lines],
+    "slurm": lambda lines: [f"{number % 16:>2}: {line}" for number, line in enumerate(lines)],
     "json": lambda lines: [json.dumps({"level": "info", "message": line}) for line in lines],
     "docker": wrapped_docker,
     "docker, cut": wrapped_docker_cut,

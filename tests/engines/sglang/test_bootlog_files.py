@@ -4,6 +4,7 @@ import gzip
 import io
 import random
 import tracemalloc
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,10 +21,15 @@ from glm_kvplan.errors import InputError
 EXPECTED = boots_of(FRAC80)[0]
 
 
-@pytest.mark.parametrize("form", ["plain", "gzip", "utf-16"])
+@pytest.mark.parametrize("form", ["plain", "gzip", "utf-16", "utf-8-sig"])
 def test_file_forms(form: str, tmp_path: Path) -> None:
     text = FRAC80.read_bytes()
-    data = {"plain": text, "gzip": gzip.compress(text), "utf-16": text.decode().encode("utf-16")}[form]
+    data = {
+        "plain": text,
+        "gzip": gzip.compress(text),
+        "utf-16": text.decode().encode("utf-16"),
+        "utf-8-sig": BOM_UTF8 + text,
+    }[form]
     path = tmp_path / "server.log"
     path.write_bytes(data)
     assert [facts(boot) for boot in boots_of(path)] == [facts(EXPECTED)]
@@ -32,6 +38,12 @@ def test_file_forms(form: str, tmp_path: Path) -> None:
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(FRAC80.read_bytes()))))
     assert [facts(boot) for boot in read_log(read_file("-", ANCHORS))] == [facts(EXPECTED)]
+
+
+def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        read_log(read_file("-", ANCHORS))
 
 
 def test_a_cut_gzip_gives_what_it_holds(tmp_path: Path) -> None:

@@ -261,5 +261,21 @@ def test_hostile_lines_in_linear_time() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GPU KV cache size: 0 tokens, Maximum concurrency for 0 tokens per request: 0.00x",
+        "GPU KV cache size: 99,999,999,999,999,999 tokens, Maximum concurrency for 1 tokens per request: 1.00x",
+    ],
+)
+def test_numbers_that_no_engine_prints(line: str) -> None:
+    lines = [each for each in tp4().splitlines() if line[:9] not in each]
+    assert not held("\n".join([*lines, PREFIX + line])).explained
+
+
+def test_a_comma_alone_is_no_number() -> None:
+    assert read_boot(tp4() + f"{PREFIX}Setting attention block size to ,,, tokens\n") == read_boot(tp4())
+
+
 def test_the_warnings_of_a_log_are_bounded() -> None:
     assert len(read_boot((PREFIX + "non-default args: {x\n") * 1000 + tp4()).warnings) <= 20
