@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from glm_kvplan.engines.log_stream import read_file
+from glm_kvplan.engines.own_lines import OwnLines
 from glm_kvplan.engines.wrapped_lines import joined
 from glm_kvplan.errors import InputError
 
@@ -20,8 +21,8 @@ class LogReader(Protocol):
         """The server starts so far, in order."""
 
     @property
-    def sure(self) -> bool:
-        """Whether the engine itself said how it was started: such a log is not another engine's."""
+    def lines(self) -> OwnLines:
+        """How it knows the engine's own lines."""
 
     def read(self, number: int, line: bytes | str) -> None:
         """Take the next line. One of somebody else changes nothing."""
@@ -70,7 +71,8 @@ def read_boots(path: str, engines: Sequence["Engine"], progress: Callable[[int],
                 reader.read(number, line)
     found = []
     for at, (engine, reader) in enumerate(together):
-        servers = [readers[at].boots for readers in apart.values() if readers[at].boots]
+        same = [readers[at] for readers in apart.values() if readers[at].lines.around == reader.lines.around]
+        servers = [each.boots for each in same if each.boots]
         boots = [boot for boots in servers for boot in boots] if _differ(servers) else reader.boots
         if boots:
             found.append(LoggedBoots(engine, boots))
@@ -79,9 +81,9 @@ def read_boots(path: str, engines: Sequence["Engine"], progress: Callable[[int],
         raise InputError(
             f"no boot of {titles} was found: no line of its arguments, memory or pools; give the log from its start"
         )
-    if any(reader.sure for _, reader in together):  # in which somebody asked about the other engine's lines
-        sure = [engine for engine, reader in together if reader.sure]
-        found = [each for each in found if each.engine in sure] or found
+    # An engine that said itself how it was started; about the other one's lines somebody asked.
+    sure = [engine for engine, reader in together if reader.lines.sure]
+    found = [each for each in found if each.engine in sure] or found
     if len(found) > 1:
         names = " or ".join(each.engine.name for each in found)
         raise InputError(f"the log holds boots of several engines: say which with --engine {names}")

@@ -45,7 +45,7 @@ class OwnLines:
         self._anchor = re.compile("|".join(map(re.escape, anchors)))
         self._anchor_bytes = re.compile(self._anchor.pattern.encode())
         self._cut: dict[str, str] = {}  # lines that a container cut, by stream
-        self._around: tuple[bool, str] | None = None  # of lines with a prefix: in a record or not, what stands outside
+        self.around: tuple[bool, str] | None = None  # of lines with a prefix: in a record or not, what stands outside
         self.sure = False  # a line with a prefix said how the server was started
         self._bare_in_record: bool | None = None
 
@@ -78,18 +78,18 @@ class OwnLines:
         own = OwnLine(found, text[found.end() :].lstrip(" "))
         around = (in_record, _kind(outside))
         begins = self._begins(own.message)
-        if around != self._around:
-            if self._around is not None and not (begins and (not self.sure or len(own.message) > _TELLING)):
+        if around != self.around:
+            if self.around is not None and not (begins and (not self.sure or len(own.message) > _TELLING)):
                 return None
-            self._around = around
+            self.around = around
         self.sure = self.sure or begins
         return own
 
     def _bare(self, text: str, in_record: bool) -> OwnLine | None:
         """A message without a prefix. Where others have one it must be an exception's: Python prints these itself."""
-        if self._around is not None:
+        if self.around is not None:
             found = _RAISED.search(text, 0, LONGEST_PREFIX)
-            own = found is not None and self._around == (in_record, _kind(text[: found.start()]))
+            own = found is not None and self.around == (in_record, _kind(text[: found.start()]))
             return OwnLine(None, text[found.start() :]) if found and own else None
         if self._bare_in_record is None:
             self._bare_in_record = in_record

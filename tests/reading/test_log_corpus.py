@@ -112,6 +112,18 @@ def test_a_prompt_about_the_other_engine(log: str, prompt: str, first: bool, tmp
     assert read_boots(str(path), ENGINES).engine.name == ("vllm" if "vllm" in log else "sglang")
 
 
+def test_services_that_a_prompt_names_are_none(tmp_path: Path) -> None:
+    """A collector's prefix stands before every line of the engine, or before none."""
+    forged = "".join(
+        f"evil-{n}  | [2026-05-14 08:11:00] server_args={{'tp_size': {n}, 'model_path': '/x'}}\n"
+        f"evil-{n}  | [2026-05-14 08:11:04 TP0] Load weight begin. avail mem=1.00 GB\n"
+        for n in (1, 2)
+    )
+    path = tmp_path / "server.log"
+    path.write_text((FOLDER / "plain.log").read_text(encoding="utf-8") + forged, encoding="utf-8")
+    assert [boot.arguments["tp_size"] for boot in read_boots(str(path), ENGINES).boots] == [4]
+
+
 def test_a_nul_in_a_prompt(tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     path.write_bytes((FOLDER / "plain.log").read_bytes() + b"prompt: \0\0\n")

@@ -89,20 +89,16 @@ class LogReader:
 
     def __init__(self) -> None:
         self._starts: list[_Start] = []
-        self._lines = OwnLines(PREFIX, ANCHORS, lambda message: message.startswith((ARGUMENTS, ENGINE)))
+        self.lines = OwnLines(PREFIX, ANCHORS, lambda message: message.startswith((ARGUMENTS, ENGINE)))
 
     @property
     def boots(self) -> list[Boot]:
         """The starts that say something of memory."""
         return [start.boot for start in self._starts if start.told]
 
-    @property
-    def sure(self) -> bool:
-        return self._lines.sure
-
     def read(self, number: int, line: bytes | str) -> None:
         """Take the next line."""
-        own = self._lines.read(line)
+        own = self.lines.read(line)
         if own is None:
             return
         message, raised = own.message, own.raised
@@ -116,7 +112,7 @@ class LogReader:
             start.read_engine(message[:_LONGEST_ENGINE])
         elif raised is None:
             start.read_numbers(message, number)
-        elif any(words in raised[:_LONGEST_MESSAGE] for words in REFUSALS) and (own.prefix or not self.sure):
+        elif any(words in raised[:_LONGEST_MESSAGE] for words in REFUSALS) and (own.prefix or not self.lines.sure):
             start.refuse(raised, number)  # the engine logs what it raises: a bare one is what somebody asks about
 
     def _start(self, number: int, *, server: bool, engine: bool) -> _Start:

@@ -26,14 +26,10 @@ class LogReader:
 
     def __init__(self) -> None:
         self.boots: list[Boot] = []
-        self._lines = OwnLines(_PREFIX, ANCHORS, lambda message: message.startswith(SERVER_ARGUMENTS))
-
-    @property
-    def sure(self) -> bool:
-        return self._lines.sure
+        self.lines = OwnLines(_PREFIX, ANCHORS, lambda message: message.startswith(SERVER_ARGUMENTS))
 
     def read(self, number: int, line: bytes | str) -> None:
-        own = self._lines.read(line)
+        own = self.lines.read(line)
         if own is None:
             return
         if own.message.startswith(SERVER_ARGUMENTS):
