@@ -2,9 +2,13 @@
 
 import pytest
 
+from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.forms import launches_in
 from glm_kvplan.launch.given_values import read_given
+from glm_kvplan.launch.model_name import refuse_other_model
 
 SERVE = "sglang serve zai-org/GLM-5.3-Flash "
 
@@ -145,3 +149,48 @@ def test_a_value_is_given_by_its_variable_s_name(word: str) -> None:
     with pytest.raises(InputError, match="write NAME=VALUE"):
         read_given([word])
     assert len(read_given(["TP=4", "EMPTY=", "1=x"])) == 3
+
+
+def test_a_file_that_is_sourced_may_be_left_early() -> None:
+    files = {
+        "perhaps.sh": '[ -n "$X" ] && return 1\nTP=8\n',
+        "surely.sh": "TP=8\nreturn 0\nTP=4\n",
+    }
+    around = Surroundings(beside=files.get)
+    surely = launches_in("TP=2\nsource surely.sh\nsglang serve x --tp $TP\n", SERVERS, around).launches[0]
+    assert [word.text for word in surely.words][-2:] == ["--tp", "8"] and surely.words[-1].mark is None
+    perhaps = launches_in("TP=2\nsource perhaps.sh\nsglang serve x --tp $TP\n", SERVERS, around).launches[0]
+    assert perhaps.words[-1].mark is not None and perhaps.words[-1].mark.answers == ("2", "8")
+
+
+def test_what_a_branch_gives_a_secret_is_not_told() -> None:
+    with pytest.raises(InputError) as caught:
+        flags('if [ -n "$X" ]; then API_KEY=11112222; else API_KEY=33334444; fi\nsglang serve x --tp $API_KEY\n')
+    assert "1111" not in str(caught.value) and "3333" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(
+            "Qwen/Qwen3-8B",
+            "Qwen/QwQ-32B",
+            "deepseek-ai/DeepSeek-V3",
+            "meta-llama/Llama-3.1-8B",
+            "google/gemma-3-27b-it",
+        ),
+        *(
+            "codellama/CodeLlama-7b-hf",
+            "mistralai/Mistral-7B-v0.3",
+            "mistralai/Mixtral-8x7B-v0.1",
+            "LGAI-EXAONE/EXAONE-4.0-32B",
+        ),
+        *("mistralai/Ministral-8B-Instruct-2410", "mistralai/Pixtral-12B-2409", "moonshotai/Kimi-K2-Instruct"),
+        *("MiniMaxAI/MiniMax-M2", "nvidia/Nemotron-H-8B", "tencent/Hunyuan-A13B", "baidu/ERNIE-4.5-21B"),
+        *("internlm/internlm3-8b", "OpenGVLab/InternVL3-8B", "baichuan-inc/Baichuan-M2-32B", "allenai/OLMo-2-7B"),
+        *("ibm-granite/granite-4.0-h-small", "zai-org/chatglm3-6b", "openai/gpt-oss-120b", "zai-org/GLM-4.6"),
+    ],
+)
+def test_another_family_s_model_is_refused(model: str) -> None:
+    with pytest.raises(InputError, match="another model"):
+        refuse_other_model(model)

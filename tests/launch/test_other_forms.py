@@ -124,7 +124,7 @@ def test_compose(rows: str, expected: dict[str, object]) -> None:
         ('run(["sglang", "serve", M, "--tp", str(4 if False else 8)])', None),
         ('c = ["sglang", "serve", M]\nc += ["--tp", "8"]\nrun(c)', {"tp_size": 8}),
         (
-            'c = ["sglang", "serve", M]\nc.extend(["--tp", "8"])\nc.append("--trust-remote-code")\nrun(c)',
+            'c = ["sglang", "serve", M]\nc.extend(["--tp"])\nc.append("8")\nrun(c)',
             {"tp_size": 8},
         ),
         ('T = 8\nrun(["sglang", "serve", M, "--tp", f"{T}"])', {"tp_size": 8}),
@@ -146,8 +146,7 @@ def test_python_program(program: str, expected: dict[str, object] | None) -> Non
         with pytest.raises(InputError, match=r"line|given"):
             flags(text)
     else:
-        found = flags(text)
-        assert {key: value for key, value in found.items() if key != "trust_remote_code"} == expected
+        assert flags(text) == expected
 
 
 def test_a_long_text_is_quoted_in_part() -> None:
