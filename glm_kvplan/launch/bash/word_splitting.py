@@ -42,6 +42,8 @@ class Words:
             return
         if piece.mark is not None:
             piece = piece._replace(mark=piece.mark._replace(several=True))
+            if not piece.text:
+                self.add(piece)  # it may be words, all the same
         for text, blanks, _ in _tokens(self.separators).findall(piece.text):
             if text:
                 self.add(piece._replace(text=text))
