@@ -5,6 +5,7 @@ import pytest
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash.interpreter import Surroundings
 from glm_kvplan.launch.dockerfile import script_of as docker_script
 from glm_kvplan.launch.forms import launches_in
 from glm_kvplan.launch.marked_words import printable
@@ -159,3 +160,24 @@ def test_an_image_that_starts_the_server_takes_the_command_s_words() -> None:
     (launch,) = launches_in(text, SERVERS).launches
     assert launch.engine == "vllm"
     assert [word.text for word in launch.words[-4:]] == ["--model", "zai-org/GLM-5.3-Flash", "-tp", "8"]
+
+
+def test_a_variable_that_compose_takes_from_outside_is_not_the_file_s() -> None:
+    around = Surroundings(beside={"a.env": "TP=4\nDP=2\n"}.get)
+    rows = (
+        COMPOSE
+        + "    env_file: a.env\n    environment: [TP]\n"
+        + "    command: sh -c 'sglang serve x --tp $${TP:-8} --dp $$DP'\n"
+    )
+    (launch,) = launches_in(rows, SERVERS, around).launches
+    assert [word.text for word in launch.words[-4:]] == ["--tp", "8", "--dp", "2"]
+
+
+@pytest.mark.parametrize("words", ["--model-type llm --tp 8", "--model-type=llm --tp 8", "--tp 8 --model-type llm"])
+def test_the_launcher_s_own_flag_is_not_the_engine_s(words: str) -> None:
+    assert flags(f"sglang serve x {words}") == {"tp_size": 8}
+
+
+def test_keys_of_a_recipe_are_written_with_lines() -> None:
+    assert flags(f"sglang_config:\n  model_path: {M}\n  tp_size: 8\n  dp_size: 2\n") == {"tp_size": 8, "dp_size": 2}
+    assert flags(f"engine:\n  model_path: {M}\n  tp_size: 8\n  page_size: 64\n") == {"tp_size": 8, "page_size": 64}
