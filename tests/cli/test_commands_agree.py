@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from drawn import Drawn, deployments
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shown_numbers import unmatched
 
@@ -612,6 +612,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("drawn")
 
 
+def few_pages(release: str, gpu: str) -> Drawn:
+    """Short of memory, and with little more of it of pages for HiCache's layers."""
+    flags = {"tp_size": 8, "max_mamba_cache_size": 640, "chunked_prefill_size": -1, "enable_hierarchical_cache": True}
+    flags |= {"hicache_write_policy": "write_back", "hicache_io_backend": "direct"}
+    return Drawn("sglang", release, gpu, flags, {}, {}, "1000", 1)
+
+
+@example(few_pages("0.5.20", "h800"), remedies, None)
+@example(few_pages("0.5.22", "a100"), remedies, None)
 @settings(
     max_examples=int(BY_HAND or 300),
     derandomize=not BY_HAND,

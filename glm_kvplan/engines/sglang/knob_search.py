@@ -110,7 +110,7 @@ def lacking_to_start(server: Server) -> Lacks:
     """What keeps the engine from starting; nothing where it starts."""
     failed = server.failed
     if failed is None:
-        return NOTHING
+        return NOTHING if server.lays_hosts_out else frozenset(("tokens",))
     if failed.failure == "no_state_slots":
         return frozenset(("slots",))
     if failed.failure != "no_requests":

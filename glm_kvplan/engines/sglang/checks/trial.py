@@ -38,8 +38,7 @@ def lacking(server: Server, expect: Expectations) -> dict[str, Lack]:
 
     Of a server that does not start: `boots` alone.
     """
-    if not server.starts:
-        (first,) = lacking_to_start(server)
+    for first in lacking_to_start(server):
         return {"boots": first}
     found: dict[str, Lack] = {}
     if server.usable < 0:

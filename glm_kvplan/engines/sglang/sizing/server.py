@@ -19,7 +19,7 @@ from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, stage_costs
 from glm_kvplan.engines.sglang.sizing.solver import Solution, size_stages, tightest
 from glm_kvplan.engines.sglang.sizing.transients import Transients, graph_bytes, transients
 from glm_kvplan.engines.sglang.weight_placement import after_load, placement
-from glm_kvplan.errors import KvplanError
+from glm_kvplan.errors import KvplanError, RefusedError
 from glm_kvplan.kept import kept
 from glm_kvplan.memory.budget import DRAFT, MemoryBudget, MemoryPart, memory_budget
 from glm_kvplan.memory.given import MemoryGiven
@@ -136,7 +136,9 @@ class Server:
         available_gib = self.budget.available_gib
 
         def starts(mib: int) -> bool:
-            return self.sized_with(available_gib + mib / 1024).failure is None
+            if self.sized_with(available_gib + mib / 1024).failure is not None:
+                return False
+            return self.with_more(self.more_gib + mib / 1024).lays_hosts_out
 
         return least(starts, 0, MOST_MIB) / 1024 if starts(MOST_MIB) else None
 
@@ -157,6 +159,15 @@ class Server:
         from glm_kvplan.engines.sglang.sizing.host_sizes import stage_plans
 
         return stage_plans(self.ranks, self.sizes)
+
+    @property
+    def lays_hosts_out(self) -> bool:
+        """Whether the engine can lay HiCache's pools out: fewer tokens may be too few pages."""
+        try:
+            self.host_plans  # noqa: B018
+        except RefusedError:
+            return False
+        return True
 
     @kept
     def taken(self) -> tuple[int, ...]:
