@@ -1,6 +1,7 @@
 """Rules in which a small mistake once went unnoticed by every other test. The values are the engine's own."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from test_likely_card import boot, free
@@ -10,8 +11,12 @@ from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
 from glm_kvplan.engines.sglang.boot_log.log_rows import printed_sizes
 from glm_kvplan.engines.sglang.checks.judgements import longest_context
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import weight_format
 from glm_kvplan.errors import RefusedError
+from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.model.loader import bundled_geometry
 
 
 @pytest.mark.parametrize(
@@ -230,3 +235,18 @@ def test_one_buffer_speculates_with_more_since_0_5_22(algorithm: str, kernels: s
     else:
         with pytest.raises(RefusedError, match="--enable-unified-memory speculates with DSPARK"):
             resolved("h200", release, **flags)
+
+
+# The engine's own resolution of eight cards of so many MiB, 0.5.20 and 0.5.23 alike (arg_groups/memory_hook.py:87-267).
+@pytest.mark.parametrize(
+    ("mib", "chunk", "batch"),
+    [
+        (20_479, 2048, 8), (20_480, 4096, 160), (35_839, 4096, 160), (35_840, 4096, 160),
+        (61_439, 4096, 160), (61_440, 8192, 512), (163_839, 8192, 512), (163_840, 16384, 512),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("release", ["0.5.20", "0.5.23"])
+def test_a_card_s_class_begins_at_whole_gib(mib: int, chunk: int, batch: int, release: str) -> None:
+    card = replace(find_gpu("h200"), memory_mib=mib)
+    found = resolve({"tp_size": 8}, geometry=bundled_geometry(), profile=load_profile(release), gpu=card)
+    assert (found.chunked_prefill_size, found.decode_graph_max_bs) == (chunk, batch)

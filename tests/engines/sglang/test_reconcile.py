@@ -106,6 +106,19 @@ def test_what_a_whole_log_of_one_server_is_not_said_to_lack() -> None:
     assert any(text.startswith("the log holds 3 of 4 ranks: one that is not in it") for text in causes(some))
 
 
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("b200x4-mtp6-frac80", "exact with 0.10 GiB less free"),  # what is reserved for images
+        ("b200x4-mtp6-conc128", "one budget gives all sizes"),
+        ("example-b-0.5.23", ""),
+    ],
+)
+def test_what_makes_the_sizes_exact_is_noted(name: str, note: str) -> None:
+    (row,) = (row for row in held(name).rows if row.name == "max_total_num_tokens")
+    assert (row.explained, row.note) == (True, note)
+
+
 @pytest.mark.parametrize(("wanted", "granted"), [(128, 122), (127, 122), (128, 121)])
 def test_requests_that_were_reduced_are_held_against_the_flag(wanted: int, granted: int) -> None:
     """--max-running-requests 128, of which 612 slots leave 122 at five each."""
