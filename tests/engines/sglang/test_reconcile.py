@@ -142,6 +142,18 @@ def test_memory_after_the_graphs_is_shown_as_printed() -> None:
     assert [row.printed for row in answer.rows if row.name == "available_gpu_mem"] == ["26.40"]
 
 
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_prediction_rests_on_flags_memory_or_printed_sizes(name: str) -> None:
+    """As docs/json.md says of `rows[].basis`; what is only shown rests on nothing."""
+    for row in held(name).rows:
+        assert row.basis in ("flags", "memory", "printed sizes") or row.name == "available_gpu_mem"
+    shown = {row.name: row.basis for row in held(name).rows}
+    assert shown.get("free after pools", "memory") == "memory"
+    assert (
+        shown.get("page_size", "flags") == "flags" and shown.get("state pool slots", "printed sizes") == "printed sizes"
+    )
+
+
 def test_every_printed_digit_counts() -> None:
     """Moving any one printed pool size by its last digit leaves it unexplained."""
     text = (LOGS / "example-b-0.5.23.log").read_text(encoding="utf-8")

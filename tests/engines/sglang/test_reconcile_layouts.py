@@ -34,7 +34,8 @@ def test_an_automatic_ratio_is_held_between_its_printed_ends() -> None:
 def test_hicache_off_by_the_flags_but_on_in_the_log() -> None:
     answer = edited("example-a-0.5.21", ("'enable_hierarchical_cache': True", "'enable_hierarchical_cache': False"))
     assert answer.first_unexplained is not None
-    assert answer.first_unexplained.name == "HiCache"
+    row = answer.first_unexplained
+    assert (row.name, row.predicted, row.printed, row.basis) == ("HiCache", "off", "on", "flags")
 
 
 def decode_log(slots: int) -> list[str]:
@@ -72,6 +73,8 @@ def test_pd_decode_raises_its_slots_after_the_sizing() -> None:
     rows = printed(answer)
     assert rows["state pool slots"] == ("96", "96")
     assert rows["decode slots: requests"] == ("96", "96")
+    basis = {row.name: row.basis for row in answer.rows}
+    assert basis["decode slots: requests"] == "printed sizes" and basis["decode slots: slots per request"] == "flags"
     head, *rest = decode_log(32)
     answer = reconcile(read_log([head, *load, *rest])[0], BesideLog(engine="0.5.21"))
     assert answer.first_unexplained is not None

@@ -29,6 +29,13 @@ def test_an_unknown_mode_of_graphs_is_refused() -> None:
         resolved({"compilation_config": {"cudagraph_mode": "twice"}})
 
 
+@pytest.mark.parametrize(("level", "mode"), [("0", "NONE"), ("1", "PIECEWISE"), ("2", "FULL_AND_PIECEWISE")])
+def test_a_level_is_spelt_with_and_without_its_letter(level: str, mode: str) -> None:
+    wanted = resolved({"compilation_config": {"cudagraph_mode": mode}})
+    for text in (level, f"O{level}"):
+        assert resolved({"optimization_level": text}).full_cuda_graphs == wanted.full_cuda_graphs
+
+
 def test_a_width_that_nobody_gave_says_so() -> None:
     reasons = {choice.flag: choice.reason for choice in kv.plan({}, engine="vllm-0.33.0", gpu="h200").choices}
     assert reasons["tensor_parallel_size"] == "one GPU unless given"

@@ -80,6 +80,8 @@ def test_releases_that_do_not_know_the_model(release: str) -> None:
 def test_an_unknown_release() -> None:
     with pytest.raises(InputError, match=r"no profile; known: 0.30.0, 0.31.0, 0.32.0, 0.33.0"):
         load_profile("0.99.0")
+    with pytest.raises(InputError, match="no profile; known: "):  # it knows the model
+        load_profile("0.30")
     assert releases() == ("0.30.0", "0.31.0", "0.32.0", "0.33.0")
 
 
