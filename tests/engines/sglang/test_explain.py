@@ -229,6 +229,7 @@ def test_every_topic_answers_every_deployment(release: str, flags: dict[str, obj
     for topic in topics.TOPICS:
         told = topics.explain(found, topic)
         assert 1 <= len(told.lines) <= 6 and told.source
+        assert {figure.unit for figure in told.figures} <= {"B", "B/token", "tokens"}
         assert not figures(told, "wrong") or figures(told, "wrong") != figures(told, "right")
 
 

@@ -92,6 +92,7 @@ def test_every_topic_is_told_for_any_deployment(topic: str, gpu: str) -> None:
         found = told(topic, gpu=gpu, **flags)
         assert found.lines and found.source and "at 0.33.0" in found.source
         assert {figure.reading for figure in found.figures} == {"right", "wrong"}
+        assert {figure.unit for figure in found.figures} <= {"B", "tokens", "blocks", "states"}
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
