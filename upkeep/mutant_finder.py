@@ -159,8 +159,9 @@ def mutants_of(path: Path) -> list[Mutant]:
     return finder.found
 
 
-def drawn(places: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """Mutants of these files and folders at random; the same for the same seed."""
+def drawn(places: Sequence[str], without: Sequence[str], count: int, seed: int) -> list[Mutant]:
+    """Mutants of these files and folders, but not of `without`, at random; the same for the same seed."""
     files = [file for place in places for file in sorted((ROOT / place).rglob("*.py")) or [ROOT / place]]
+    files = [file for file in files if str(file.relative_to(ROOT)) not in without]
     offered = [mutant for file in files for mutant in mutants_of(file)]
     return random.Random(seed).sample(offered, min(count, len(offered)))

@@ -4,11 +4,11 @@
     python upkeep/mutants.py resolve --file glm_kvplan/engines/sglang/resolve/attention.py --line 237
 
 A mutant is one change of one expression: a comparison, a constant, a truth value, an operator, a call left out. No file
-is written. The tests of the part are collected once and run once, to see which test calls which function; then each
-mutant of a function is put in place in a fork, and only the tests that call the function run, until the first failure.
-A mutant outside of any function is judged by all tests of the part in a fork that imports anew. It prints the survivors
-by kind, and the score of each part. A survivor is a missing test, or no mistake at all: docs/contributing/mutants.md
-says how to tell.
+of the package is written. All tests are collected once and run once, to see which test calls which function; then each
+mutant of a function is put in place in a fork, and the tests that call the function run, until the first failure. A
+mutant outside of any function is judged in a fork that imports anew, first by the test files that call its file. The
+survivors by kind are printed, and the score of each part. A survivor is a missing test, or no mistake at all:
+docs/contributing/mutants.md says how to tell.
 """
 
 import argparse
@@ -22,13 +22,13 @@ import sys
 import time
 from collections import Counter, defaultdict
 from contextlib import redirect_stderr, redirect_stdout
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from mutant_finder import ROOT, Mutant, drawn, mutants_of
-from mutant_parts import PARTS
+from mutant_parts import OWN_CLASSES, PARTS
 
 # Imported before the forks; nothing of the package is.
 PRELOADED = ("_pytest.assertion.rewrite", "hypothesis", "pydantic", "rich.console", "yaml", "typer", "numpy")
@@ -75,6 +75,15 @@ def _verdict(child: int) -> str:
     return {0: "survived", 1: "killed", 3: "broken"}.get(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "endless")
 
 
+def _forget() -> None:
+    """Empty every cache of the package and the tests: what a file's tests ask for, one of them is seen to call."""
+    for module in list(sys.modules.values()):
+        if (getattr(module, "__file__", None) or "").startswith((str(ROOT / "glm_kvplan"), str(ROOT / "tests"))):
+            for one in list(vars(module).values()):
+                if isinstance(one, _lru_cache_wrapper):
+                    one.cache_clear()
+
+
 class Survey:
     """Which tests call which function, and how long each test takes."""
 
@@ -82,6 +91,7 @@ class Survey:
         self.callers: dict[Function, set[str]] = defaultdict(set)
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
+        self.last = ""  # the file of the last test
 
     def files(self, budget: float = float("inf")) -> list[str]:
         """The test files, the quickest first; the slowest go beyond the budget."""
@@ -93,17 +103,27 @@ class Survey:
             order.pop()
         return order
 
+    def near(self, path: Path) -> set[str]:
+        """The test files that call any function of this file."""
+        callers = [tests for (file, _), tests in self.callers.items() if file == str(path)]
+        return {name.split("::")[0] for tests in callers for name in tests}
+
     def chosen(self, callers: set[str], budget: float) -> dict[str, int]:
-        """The tests in the order they run in: those of the quickest file first; the slowest go beyond the budget."""
-        within = 0.0
-        kept = set()
-        for name in sorted(callers, key=lambda name: self.seconds[name]):
-            within += self.seconds[name]
-            if within > budget and kept:
-                break
-            kept.add(name)
+        """The tests in the order they run in: the callers, then what may have their answers from a cache, the other
+        tests of their files. Those of the quickest file first; the slowest go beyond the budget.
+        """
         files = {file: place for place, file in enumerate(self.files())}
-        order = sorted(kept, key=lambda name: (files[name.split("::")[0]], self.seconds[name], name))
+        calling = {name.split("::")[0] for name in callers}
+        others = {name for name in self.seconds if name.split("::")[0] in calling}.difference(callers, self.failed)
+        order: list[str] = []
+        for names in (callers, others):
+            within, kept = 0.0, set()
+            for name in sorted(names, key=lambda name: self.seconds[name]):
+                within += self.seconds[name]
+                if within > budget and kept:
+                    break
+                kept.add(name)
+            order += sorted(kept, key=lambda name: (files[name.split("::")[0]], self.seconds[name], name))
         return {name: place for place, name in enumerate(order)}
 
     def watch(self, name: str, run: Any) -> None:
@@ -118,6 +138,9 @@ class Survey:
                 if code.co_filename.startswith(package):
                     self.callers[(code.co_filename, code.co_firstlineno)].add(name)
 
+        if name.split("::")[0] != self.last:
+            self.last = name.split("::")[0]
+            _forget()
         began = time.process_time()
         sys.settrace(called)
         try:
@@ -130,8 +153,8 @@ class Survey:
 class Judge:
     """Pytest's loop over the tests, replaced: the survey, then each mutant in a fork. Verdicts go into a pipe."""
 
-    def __init__(self, mutants: list[Mutant], seconds: int, budget: float, out: Any) -> None:
-        self.mutants, self.seconds, self.budget, self.out = mutants, seconds, budget, out
+    def __init__(self, mutants: list[Mutant], survey: Survey | None, seconds: int, budget: float, out: Any) -> None:
+        self.mutants, self.survey, self.seconds, self.budget, self.out = mutants, survey, seconds, budget, out
 
     def pytest_collection(self) -> None:
         from hypothesis import HealthCheck, settings
@@ -170,7 +193,7 @@ class Judge:
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Judge every mutant of a function."""
-        survey = self._survey(session)
+        survey = self.survey or self._survey(session)
         pickle.dump(survey, self.out)
         self.out.flush()
         for mutant in self.mutants:
@@ -220,7 +243,9 @@ def _judged_anew(mutant: Mutant, tests: list[str], seconds: int) -> str:
     return _verdict(child)
 
 
-def judge(part: str, mutants: list[Mutant], tests: list[str], seconds: int, budget: float) -> list[tuple[Mutant, str]]:
+def judge(
+    mutants: list[Mutant], tests: list[str], survey: Survey | None, seconds: int, budget: float
+) -> tuple[Survey, list[tuple[Mutant, str]]]:
     """Each mutant with its verdict, printed as it falls. A test that fails in the survey (one that measures time, for
     it is traced) judges no mutant of a function.
     """
@@ -229,7 +254,7 @@ def judge(part: str, mutants: list[Mutant], tests: list[str], seconds: int, budg
     if not child:
         os.close(read)
         with os.fdopen(write, "wb") as pipe:
-            _pytest(tests, [Judge([one for one in mutants if one.function], seconds, budget, pipe)])
+            _pytest(tests, [Judge([one for one in mutants if one.function], survey, seconds, budget, pipe)])
         os._exit(0)
     os.close(write)
     verdicts: list[tuple[Mutant, str]] = []
@@ -239,10 +264,11 @@ def judge(part: str, mutants: list[Mutant], tests: list[str], seconds: int, budg
         print(f"  {verdict:8} {mutant.shown} ({of})", flush=True)
 
     with os.fdopen(read, "rb") as pipe:
-        survey: Survey = pickle.load(pipe)
+        survey = pickle.load(pipe)
+        assert isinstance(survey, Survey)
+        print(f"{len(survey.seconds)} tests, {sum(survey.seconds.values()):.0f} s", flush=True)
         if survey.failed:
-            print(f"{part}: left out, for they fail without any mutant: {' '.join(survey.failed)}", flush=True)
-        print(f"{part}: {len(survey.seconds)} tests, {sum(survey.seconds.values()):.0f} s", flush=True)
+            print(f"left out, for they fail without any mutant: {' '.join(survey.failed)}", flush=True)
         while True:
             try:
                 mutant, verdict, count = pickle.load(pipe)
@@ -252,8 +278,13 @@ def judge(part: str, mutants: list[Mutant], tests: list[str], seconds: int, budg
     os.waitpid(child, 0)
     for mutant in mutants:
         if mutant not in {one for one, _ in verdicts}:  # outside of a function, or in one that only the import calls
-            keep(mutant, _judged_anew(mutant, survey.files(budget), seconds), "all tests")
-    return verdicts
+            files, near = survey.files(8 * budget), survey.near(mutant.path)
+            verdict = "survived"
+            for some in ([one for one in files if one in near], [one for one in files if one not in near]):
+                if some and verdict == "survived":
+                    verdict = _judged_anew(mutant, some, 8 * seconds)
+            keep(mutant, verdict, f"{len(files)} files")
+    return survey, verdicts
 
 
 def main() -> int:
@@ -263,10 +294,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40, help="mutants a part")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=int, default=120, help="of CPU for one mutant's tests")
-    parser.add_argument("--budget", type=float, default=15, help="seconds of tests a mutant gets, the quickest first")
+    parser.add_argument("--budget", type=float, default=30, help="seconds of tests a mutant gets, the quickest first")
+    parser.add_argument("--survey", type=Path, help="which test calls what: read from this file, or kept in it")
     parser.add_argument("--file", type=Path, help="mutants of this file only, all of them")
     parser.add_argument("--line", type=int, help="with --file: of this line only")
-    parser.add_argument("--tests", nargs="*", help="these tests judge")
+    parser.add_argument("--tests", nargs="*", default=[], help="these tests judge, instead of all")
     asked = parser.parse_args()
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT)]
@@ -277,12 +309,18 @@ def main() -> int:
         except ImportError:
             continue
     verdicts: dict[str, list[tuple[Mutant, str]]] = {}
+    survey: Survey | None = None
+    if asked.survey is not None and asked.survey.exists():
+        survey = pickle.loads(asked.survey.read_bytes())
     for part in asked.parts or PARTS:
-        places, tests = PARTS[part]
-        mutants = drawn(places, asked.count, asked.seed)
+        others = () if part == "own_classes" else OWN_CLASSES
+        mutants = drawn(PARTS[part], others, asked.count, asked.seed)
         if asked.file is not None:
             mutants = [one for one in mutants_of(asked.file.resolve()) if asked.line in (None, one.line)]
-        verdicts[part] = judge(part, mutants, list(asked.tests or tests), asked.seconds, asked.budget)
+        print(part, flush=True)
+        survey, verdicts[part] = judge(mutants, asked.tests, survey, asked.seconds, asked.budget)
+        if asked.survey is not None:
+            asked.survey.write_bytes(pickle.dumps(survey))
     for part, judged in verdicts.items():
         counts = Counter(verdict for _, verdict in judged)
         total = len(judged) - counts["broken"]
