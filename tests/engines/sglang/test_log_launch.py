@@ -67,6 +67,8 @@ def test_every_flag_that_bears_on_memory_is_read_from_a_log() -> None:
          {"cuda_graph_config": {"decode": {"backend": "full", "max_bs": 4}}}),
         ({"cuda_graph_config": {"prefill": {"max_bs": -1}}}, {"cuda_graph_config": {"prefill": {}}}),
         ({"disaggregation_mode": "null", "disaggregation_decode_extra_slots": 7}, {}),
+        ({"mm_feature_transport": "cpu"}, {}),
+        ({"mm_feature_transport": "cuda_ipc"}, {"mm_feature_transport": "cuda_ipc"}),
         ({"disaggregation_mode": "null", "disaggregation_decode_extra_slots": 7, "enable_pd_role_switch": True},
          {"disaggregation_decode_extra_slots": 7, "enable_pd_role_switch": True}),
         ({"dp_size": 4, "enable_dp_attention": True, "chunked_prefill_size": 2048},

@@ -8,12 +8,13 @@ from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed, read_
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.reconcile_page import _difference
-from glm_kvplan.engines.sglang.boot_log.causes import causes
+from glm_kvplan.engines.sglang.boot_log.causes import _VARIATIONS, causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
 from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes, Row, bytes_row, telling_digits
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
+from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.sizing.solver import attempt
-from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.units import GIB
 
 OLDER_BUILD = {
@@ -93,6 +94,22 @@ def test_a_flag_that_is_not_the_log_s_own_is_told() -> None:
     row = answer.first_unexplained
     assert row is not None and row.name == "chunked_prefill_size"
     assert causes(answer) == ("a flag that the log does not show, or a build that changes the engine's default",)
+
+
+def test_what_is_tried_as_a_cause_is_a_flag_with_a_value_it_takes() -> None:
+    """And every kind that changes the pools of this boot changes a size that is worked out."""
+    base = held("b200x4-mtp6-frac80").plan
+    moved = set()
+    for text, change in _VARIATIONS:
+        assert change.keys() <= FLAG.keys(), text
+        flags = {name: value for name, value in {**base.flags, **change}.items() if value is not None}
+        try:
+            again = plan(flags, gpu="b200", engine="0.5.21")
+        except KvplanError:
+            continue  # not of this boot's kernels
+        if again.deployment != base.deployment:
+            moved.add(text.partition(" (")[0])
+    assert moved >= {"BF16 rows of 1024 bytes", "a bfloat16 state", "a radix cache that is off"}
 
 
 def test_what_a_whole_log_of_one_server_is_not_said_to_lack() -> None:
