@@ -7,7 +7,7 @@ from hand_counted import one_rank
 
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.sglang.components import compress_tail, latent_kv
+from glm_kvplan.engines.sglang.components import compress_tail, decode_ring, latent_kv
 from glm_kvplan.engines.sglang.components import host_pools as host
 from glm_kvplan.engines.sglang.components import index_keys as indexer
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -93,7 +93,19 @@ def test_tails_only_where_keys_are_pooled() -> None:
         rank = one_rank(drafts, load_profile("0.5.21"), bare)
         ledger = compress_tail.ledger(rank, PoolSizes(64, 1, 8))
         assert (ledger.bytes_per_unit, ledger.units, ledger.total) == (0, 10, 0)
-        assert formula_holds(ledger)
+        assert formula_holds(ledger) and not compress_tail.tensors(rank, PoolSizes(64, 1, 8))
+    rank = one_rank(Deployment(), load_profile("0.5.21"), replace(GEOMETRY, index_kpool=2))
+    specs = compress_tail.tensors(rank, PoolSizes(64, 1, 8))
+    assert {spec.shape for spec in specs} == {(10, 2, 128)}
+    assert sum(spec.nbytes for spec in specs) == compress_tail.ledger(rank, PoolSizes(64, 1, 8)).total > 0
+
+
+def test_the_formula_of_decode_rings_holds() -> None:
+    rank = one_rank(Deployment(tp_size=8, linear_attn_tp_size=8, enable_linear_replayssm=True), load_profile("0.5.23"))
+    ledger = decode_ring.ledger(rank, PoolSizes(64, 9, 8))
+    assert ledger is not None and formula_holds(ledger)
+    specs = decode_ring.tensors(rank, PoolSizes(64, 9, 8))
+    assert {spec.pool for spec in specs} == {"state"} and ledger.total > 0
 
 
 # Rows, checked and allocated, of one token in one layer of the KV host pool: mem_cache/pool_host/mla.py:233-264 and
