@@ -346,6 +346,9 @@ def sizes_typed(asked: Asked) -> None:
         if not asked.drawn.memory and "mem_fraction_static" in asked.drawn.flags:
             assert estimate["fit"]["left_bytes"] == int(solve["memory"]["available_gib"] * GIB)
             assert estimate["fit"]["error_bytes"] == int(solve["memory"]["error_gib"] * GIB)
+            if estimate["fit"]["weights_bytes"] is not None:
+                loaded = [part["gib"] for part in solve["memory"]["parts"] if part["name"].endswith(" weights")]
+                assert abs(estimate["fit"]["weights_bytes"] + sum(loaded) * GIB) < 2
             assert estimate["fit"]["fits"] is not False
     checked = typed.check(**_of_row(row))
     fraction = file_of(checked)["plan"]["deployment"].get("mem_fraction_static")
