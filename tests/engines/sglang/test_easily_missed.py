@@ -250,3 +250,11 @@ def test_a_card_s_class_begins_at_whole_gib(mib: int, chunk: int, batch: int, re
     card = replace(find_gpu("h200"), memory_mib=mib)
     found = resolve({"tp_size": 8}, geometry=bundled_geometry(), profile=load_profile(release), gpu=card)
     assert (found.chunked_prefill_size, found.decode_graph_max_bs) == (chunk, batch)
+
+
+@pytest.mark.parametrize("phase", ["decode", "prefill"])
+def test_graphs_that_a_release_has_no_more(phase: str) -> None:
+    """Also where the configuration names them: model_executor/cuda_graph_config.py:185 at 0.5.23."""
+    config = {phase: {"backend": "tc_piecewise"}}
+    with pytest.raises(RefusedError, match="tc_piecewise CUDA graphs were removed"):
+        resolved(release="0.5.23", tp_size=8, cuda_graph_config=config)
