@@ -96,6 +96,21 @@ _PAID = re.compile(
 )
 
 
+# Whose each tensor is: the pool's short name in tables and JSON, by the tensor's first words.
+_OWNERS = {
+    "kv_buffer": "latent_kv", "data_ptrs": "latent_kv", "index_k": "indexer", "draft.": "draft", "replayssm": "state",
+    "intermediate": "state", "conv_state": "state", "temporal_state": "state", "compress_tail": "compress_tail",
+    "req_": "requests", "mamba_allocator": "allocator", "token_allocator": "allocator",
+}  # fmt: skip
+
+
+def test_every_tensor_is_of_the_pool_that_its_name_says() -> None:
+    for record in records():
+        for spec in specs_of(record):
+            (pool,) = (pool for begin, pool in _OWNERS.items() if spec.name.startswith(begin))
+            assert spec.pool == pool, spec.name
+
+
 def test_what_the_budget_pays_for() -> None:
     for record in records():
         replay = "replayssm_rawk" in record["tensors"]
