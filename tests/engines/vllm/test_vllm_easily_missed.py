@@ -123,3 +123,17 @@ def test_columns_of_a_sweep_say_whose_they_are() -> None:
     whose = {column.name: column.whose for column in COLUMNS}
     assert {name for name, of in whose.items() if of == "GPU"} >= {"num_blocks", "block_size", "block_bytes"}
     assert whose["request_blocks"] == whose["fixed_blocks"] == "request" and whose["max_num_seqs"] == "worker"
+
+
+def test_the_blocks_of_a_refusal_are_held_to_the_printed_memory() -> None:
+    lines = (DATA / "logs_corpus" / "vllm-refused-length.log").read_text(encoding="utf-8").splitlines(True)
+    error = (
+        "(EngineCore pid=9) ERROR 09-03 10:13:02 [core.py:1001] ValueError: max_num_seqs (4096) exceeds available Mamba"
+    )
+    error += " cache blocks ({}). Each decode request requires one.\n"
+    blocks = fit_boot(read_boot("".join(lines)), BesideLog(gpu="h200")).plan.blocks
+    low, high = (blocks.count(int((6.0 + end) * 2**30)) for end in (-0.005, 0.005))
+    for count, verdict in {low: "same", high: "same", low - 1: "differs", high + 1: "differs"}.items():
+        boot = read_boot("".join((*lines[:3], error.format(count))))
+        (row,) = (row for row in fit_boot(boot, BesideLog(gpu="h200")).held.rows if row.title == "blocks")
+        assert (row.verdict, row.unit) == (verdict, "blocks"), count
