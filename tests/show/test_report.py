@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paths import ROOT
 from sources import parsed
+from test_page_words import unknown
 
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.planner import plan
@@ -66,6 +67,11 @@ def page(kind: str = "mtp") -> Page:
 @cache
 def made(format: str, kind: str = "mtp", language: str = "en", chart: str = "map") -> bytes:
     return page_bytes(page(kind), load_words(language), format, chart)[0]
+
+
+@pytest.mark.parametrize("kind", ["mtp", "host", "refused"])
+def test_a_report_speaks_the_renderers_words(kind: str) -> None:
+    assert unknown(page(kind)) == []
 
 
 @pytest.mark.parametrize("kind", ["mtp", "host", "refused"])

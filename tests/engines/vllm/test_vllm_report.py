@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from running import run
+from test_page_words import unknown
 
 import glm_kvplan as kv
 from glm_kvplan.contexts import parse_contexts
@@ -107,6 +108,11 @@ def test_the_map_is_the_whole_card(name: str) -> None:
         card.requests
         == min(demand(name).concurrency, answer.served.requests) // answer.head.deployment["data_parallel_size"]
     )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_speaks_the_renderers_words(name: str) -> None:
+    assert unknown(report_page(seen(name))) == []
 
 
 def test_the_frontier_counts_as_solve_does() -> None:
