@@ -107,6 +107,9 @@ class _Finder:
         around: Surroundings | None = None,
     ) -> None:
         """A command's words, and the scripts among them."""
+        xargs = next((word for word in words if _base(word) == "xargs"), None)
+        if xargs is not None and any(self.names(word) for word in words):
+            raise InputError(f"{xargs.place}: what xargs adds to the engine's words is not known here; write them out")
         if not words or _base(words[0]) in _TALKS_ONLY:
             return
         for at, word in enumerate(words):
@@ -189,13 +192,18 @@ def _base(word: Word) -> str:
 
 
 def _environment(before: Iterable[Word], outer: Mapping[str, Word]) -> dict[str, Word]:
-    """The environment after the words in front of the engine's: NAME=value, -e, --env, --export, containers."""
+    """The environment after the words in front of the engine's: NAME=value, -e, --env, --export, containers, `env`."""
     seen, outside = dict(outer), dict(outer)
-    previous = ""
+    previous, cleans = "", False
     for word in before:
         text = word.text
-        if _base(word) in _CONTAINERS:
+        if _base(word) in (*_CONTAINERS, "ssh"):
             outside, seen = seen, {}
+        cleans = cleans or _base(word) == "env"
+        if cleans and text in ("-i", "--ignore-environment"):
+            seen = {}
+        elif cleans and (previous in ("-u", "--unset") or text.startswith("--unset=")):
+            seen.pop(text.removeprefix("--unset="), None)
         for prefix in ("--env=", "--export=", "-e"):
             if text.startswith(prefix) and len(text) > len(prefix):
                 text, previous = text[len(prefix) :], "-e"

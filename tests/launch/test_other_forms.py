@@ -2,6 +2,7 @@
 
 import pytest
 
+from glm_kvplan.engines.planner import given
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
@@ -181,3 +182,31 @@ def test_the_launcher_s_own_flag_is_not_the_engine_s(words: str) -> None:
 def test_keys_of_a_recipe_are_written_with_lines() -> None:
     assert flags(f"sglang_config:\n  model_path: {M}\n  tp_size: 8\n  dp_size: 2\n") == {"tp_size": 8, "dp_size": 2}
     assert flags(f"engine:\n  model_path: {M}\n  tp_size: 8\n  page_size: 64\n") == {"tp_size": 8, "page_size": 64}
+
+
+@pytest.mark.parametrize(
+    ("script", "dtype"),
+    [
+        ('run() { echo "+ $*"; "$@"; }\nCONV=float32 run SERVE', "float32"),
+        ("export CONV=float32; SERVE", "float32"),
+        ("export CONV=float32; env -u CONV SERVE", "bfloat16"),
+        ("export CONV=float32; env --unset=CONV SERVE", "bfloat16"),
+        ("export CONV=float32; env -i PATH=/bin SERVE", "bfloat16"),
+        ("export CONV=float32; env -i CONV=float32 SERVE", "float32"),
+        ("export CONV=float32; ssh node1 SERVE", "bfloat16"),
+        ("run() { :; }; CONV=float32 run; SERVE", "bfloat16"),  # for that one command alone
+    ],
+)
+def test_what_the_server_sees_of_the_environment(script: str, dtype: str) -> None:
+    """As bash, env and ssh hand it on."""
+    serve = "sglang serve --model-path zai-org/GLM-5.3-Flash --tp 8"
+    text = script.replace("CONV", "SGLANG_MAMBA_CONV_DTYPE").replace("SERVE", serve)
+    made = given(launch=read_launch_command(text, "0.5.23"), engine="0.5.23", gpu="h200").plan()
+    assert made.deployment.mamba_conv_dtype == dtype
+
+
+@pytest.mark.parametrize("line", ["grep -v '#' f | xargs SERVE", "xargs -a f SERVE", "xargs SERVE <<< '--tp 1'"])
+def test_words_that_xargs_adds_are_asked_about(line: str) -> None:
+    serve = "sglang serve --model-path zai-org/GLM-5.3-Flash --tp 8"
+    with pytest.raises(InputError, match="what xargs adds"):
+        read_launch_command(line.replace("SERVE", serve), "0.5.23")

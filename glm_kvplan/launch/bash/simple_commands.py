@@ -1,6 +1,6 @@
 """Simple commands of a script: built in, a function of its own, or one that starts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.errors import InputError
@@ -69,12 +69,11 @@ def start(shell: "Interpreter", found: Started, functions: bool = True) -> Truth
         return _call(shell, found, shell.scope.functions[name])
     builtin = builtin_commands.BUILTINS.get(name)
     if builtin is not None:
-        hidden = _hidden(shell, found)
+        hidden, exported = _hidden(shell, found)
         try:
             return builtin(shell, found)
         finally:
-            for key, was in hidden.items():
-                shell.scope.set(key, was)
+            _back(shell, hidden, exported)
     external(shell, found)
     if name in _SUCCEED or (name == "kill" and found.words[1:2] and found.words[1].text != "-0"):
         return True
@@ -134,13 +133,21 @@ def is_a_file(body: Sequence[Statement]) -> bool:
     return isinstance(one, Simple) and not one.words and [to.operator for to in one.redirects] == ["<"]
 
 
-def _hidden(shell: "Interpreter", found: Started) -> dict[str, Value]:
-    """Put the assignments before a command in place; what they hide."""
+def _hidden(shell: "Interpreter", found: Started) -> tuple[dict[str, Value], dict[str, bool]]:
+    """Put the assignments before a command in place, where what it starts sees them; what they hide."""
     hidden: dict[str, Value] = {}
+    exported = {key: shell.scope.exported.get(key, False) for key, _ in found.before}
     for key, value in found.before:
         hidden.setdefault(key, shell.scope.get(key))
         shell.scope.set(key, value)
-    return hidden
+        shell.scope.exported[key] = True
+    return hidden, exported
+
+
+def _back(shell: "Interpreter", hidden: Mapping[str, Value], exported: Mapping[str, bool]) -> None:
+    for key, was in hidden.items():
+        shell.scope.set(key, was)
+    shell.scope.exported.update(exported)
 
 
 def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth:
@@ -152,7 +159,8 @@ def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth
         )
     if len(shell.locals) >= _DEEPEST_CALL:
         raise InputError(f"{shell.place(found.line)}: functions call one another more than {_DEEPEST_CALL} deep")
-    hidden = {ARGUMENTS: shell.scope.get(ARGUMENTS), **_hidden(shell, found)}
+    before, exported = _hidden(shell, found)
+    hidden = {ARGUMENTS: shell.scope.get(ARGUMENTS), **before}
     shell.scope.set(ARGUMENTS, Array(tuple(word.value for word in found.words[1:])))
     shell.locals.append(hidden)
     try:
@@ -165,5 +173,4 @@ def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth
                 return frame.settled(left.status)
     finally:
         shell.locals.pop()
-        for key, was in hidden.items():
-            shell.scope.set(key, was)
+        _back(shell, hidden, exported)
