@@ -83,13 +83,16 @@ def _known(data: dict[str, Any], known: Iterable[str], origin: str) -> dict[str,
     return data
 
 
-_TAKES = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_TAKES = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a table"}
 
 
 def _check_field(origin: str, name: str, value: object, standard: object, least: int) -> None:
     kind = int if standard is None else type(standard)  # a field that may be None is a number of bytes
     if type(value) is not kind:
         raise InputError(f"{origin}: {name} = {value!r}: it takes {_TAKES.get(kind, kind.__name__)}")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _check_field(origin, f"{name}.{one_line(key)}", inner, "", least)
     if isinstance(value, str) and not value.isprintable():
         raise InputError(f"{origin}: {name} holds characters that cannot be shown")
     if isinstance(value, int) and not least <= value <= _LARGEST_FIELD:

@@ -107,11 +107,11 @@ class _Finder:
         around: Surroundings | None = None,
     ) -> None:
         """A command's words, and the scripts among them."""
+        if not words or _base(words[0]) in _TALKS_ONLY:
+            return
         xargs = next((word for word in words if _base(word) == "xargs"), None)
         if xargs is not None and any(self.names(word) for word in words):
             raise InputError(f"{xargs.place}: what xargs adds to the engine's words is not known here; write them out")
-        if not words or _base(words[0]) in _TALKS_ONLY:
-            return
         for at, word in enumerate(words):
             for server in self.servers:
                 if _base(word) == server.program and at + 1 < len(words) and words[at + 1].text == "serve":

@@ -205,6 +205,10 @@ def test_what_the_server_sees_of_the_environment(script: str, dtype: str) -> Non
     assert made.deployment.mamba_conv_dtype == dtype
 
 
+def test_what_only_talks_of_xargs_starts_nothing() -> None:
+    assert flags(f"echo use xargs sglang serve {M}\nsglang serve {M} --tp 8") == {"tp_size": 8}
+
+
 @pytest.mark.parametrize("line", ["grep -v '#' f | xargs SERVE", "xargs -a f SERVE", "xargs SERVE <<< '--tp 1'"])
 def test_words_that_xargs_adds_are_asked_about(line: str) -> None:
     serve = "sglang serve --model-path zai-org/GLM-5.3-Flash --tp 8"

@@ -1,6 +1,7 @@
 """What small mistakes in vLLM's plans left unnoticed: reasons, units, scopes, edges of a printed length."""
 
 import re
+from pathlib import Path
 
 import pytest
 from paths import DATA
@@ -137,3 +138,14 @@ def test_the_blocks_of_a_refusal_are_held_to_the_printed_memory() -> None:
         boot = read_boot("".join((*lines[:3], error.format(count))))
         (row,) = (row for row in fit_boot(boot, BesideLog(gpu="h200")).held.rows if row.title == "blocks")
         assert (row.verdict, row.unit) == (verdict, "blocks"), count
+
+
+def test_a_profile_of_ones_own_changes_one_source_and_keeps_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('base = "0.33.0"\n[sources]\nbatches = "mine.py:1"\n')
+    mine, release = load_profile(str(file)), load_profile("0.33.0")
+    assert mine.source("batches") == "mine.py:1 at 0.33.0" and mine.source("ring") == release.source("ring")
+    file.write_text('base = "0.33.0"\n[sources]\nbatches = 5\n')
+    load_profile.cache_clear()
+    with pytest.raises(InputError, match=r"sources\.batches = 5: it takes text"):
+        load_profile(str(file))

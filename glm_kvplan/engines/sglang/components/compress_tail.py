@@ -70,17 +70,14 @@ def difference(rank: Rank, sizes: PoolSizes) -> Iterator[Part]:
 
 def tensors(rank: Rank, sizes: PoolSizes) -> list[TensorSpec]:
     geometry, deployment = rank.geometry, rank.deployment
-    if geometry.index_kpool <= 1 or not geometry.index_kpool_compress:
-        return []
     # One row more than the request table has: the indexer's sentinel for an invalid request.
     width = geometry.index_kpool + pool_units.draft_tokens(deployment)
     shape = (pool_units.request_rows(deployment, sizes) + 1, width, geometry.index_head_dim)
-    layers, drafts = rank.index_layers, pool_units.draft_layers(rank)
-    owners = ((NAME, "", layers), (DRAFT, "draft.", drafts))
+    owners = ((NAME, "", rank.index_layers), (DRAFT, "draft.", pool_units.draft_layers(rank)))
     return [
         TensorSpec(prefix + name, pool, count, "bfloat16", shape, "device", False, _SOURCE, NAME)
-        for pool, prefix, count in owners
-        if count
+        for pool, prefix, layers in owners
+        if (count := _layers(geometry, layers))
         for name in _BUFFERS
     ]
 
