@@ -100,7 +100,7 @@ def _requests(answer: FleetAnswer) -> Iterator[Line]:
             most=_most(best),
         )
     )
-    alone = all(layout.gpus == best.gpus for layout in answer.layouts)
+    alone = not answer.unserved and all(layout.gpus == best.gpus for layout in answer.layouts)
     if alone and best.gpus % 2 == 0 and best.most >= 2 * answer.demand.concurrency:
         fewer = f"--gpus {best.gpus // 2},{best.gpus}"
         yield Line(say("half as many GPUs may do: {option} tries them", option=fewer))

@@ -1,9 +1,12 @@
 """What any text becomes: launches in neutral words; and the shape of an engine's server, as data."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from glm_kvplan.launch.marked_words import Mark, Word
+
+_RELEASE = re.compile(r":v?(\d{1,4}\.\d{1,4}\.\d{1,4})(?![\d.])[^/]*$")  # in an image's tag
 
 
 class Server(NamedTuple):
@@ -61,6 +64,15 @@ class Launch(NamedTuple):
     settings: Settings | None = None  # below its words
     within: str = ""  # what a message about it begins with
     wrapped: bool = False  # flags of another program may stand among its words
+    image: str = ""  # of the container that a command starts it in
+
+    def image_notes(self, release: str) -> list[str]:
+        """That its container's image is tagged with another release of its engine than `release`."""
+        image = self.image or (self.container.image if self.container is not None else "")
+        tag = _RELEASE.search(image)
+        if tag is None or not self.engine or self.engine not in image_name(image) or tag[1] == release:
+            return []
+        return [f"the image of the launch is tagged {tag[1]}, and this is planned as {release}; --engine says which"]
 
     @property
     def label(self) -> str:

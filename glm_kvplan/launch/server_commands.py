@@ -8,7 +8,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
 from glm_kvplan.launch.bash.values import Scalar, scalar_of
 from glm_kvplan.launch.bash.word_reader import nested
-from glm_kvplan.launch.launch import Found, Launch, Server
+from glm_kvplan.launch.launch import Found, Launch, Server, image_name
 from glm_kvplan.launch.marked_words import Piece, Word, printable, split_assignment
 
 _OTHER_MODULES = ("tensorrt_llm", "lmdeploy", "mlc_llm", "mlx_lm", "llama_cpp", "dynamo.trtllm")
@@ -137,7 +137,10 @@ class _Finder:
         self, words: tuple[Word, ...], at: int, start: int, server: Server, serve: bool, outer: Mapping[str, Word]
     ) -> None:
         environment, wrapped = _environment(words[:at], outer), words[at].text in server.wrappers
-        self.launches.append(Launch(words[start:], serve, environment, server.engine, wrapped=wrapped))
+        contained = any(_base(word) in _CONTAINERS for word in words[:at])
+        images = (word.text for word in words[: at + 1] if contained and server.program in image_name(word.text))
+        image = next((text for text in images if text != image_name(text)), "")
+        self.launches.append(Launch(words[start:], serve, environment, server.engine, wrapped=wrapped, image=image))
 
     def inside(
         self,

@@ -214,3 +214,19 @@ def test_words_that_xargs_adds_are_asked_about(line: str) -> None:
     serve = "sglang serve --model-path zai-org/GLM-5.3-Flash --tp 8"
     with pytest.raises(InputError, match="what xargs adds"):
         read_launch_command(line.replace("SERVE", serve), "0.5.23")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"docker run --gpus all lmsysorg/sglang:v0.5.22-cu129 sglang serve {M} --tp 8", "0.5.22"),
+        (f"docker run --gpus all lmsysorg/sglang:v0.5.23 sglang serve {M} --tp 8", None),
+        (f"docker run --gpus all lmsysorg/sglang:latest sglang serve {M} --tp 8", None),
+        (f"docker run registry:5000/team/sglang@sha256:00 sglang serve {M} --tp 8", None),
+        (f"services:\n  glm:\n    image: lmsysorg/sglang:0.5.21\n    command: sglang serve {M} --tp 8\n", "0.5.21"),
+    ],
+)
+def test_an_image_of_another_release_is_told(text: str, told: str | None) -> None:
+    (launch,) = launches_in(text, SERVERS).launches
+    notes = launch.image_notes("0.5.23")
+    assert (told is None and notes == []) or (told is not None and f"is tagged {told}, and this is planned" in notes[0])

@@ -47,7 +47,7 @@ def command_of(
         if words and not words[0].text.startswith("-"):
             model = defined(words.pop(0), "the model")
         words = _without_model_type(words)
-    warnings = list(notes)
+    warnings = [*notes, *launch.image_notes(release)]
     options = read_options(words, table)
     if "--config" in options.other and not any(word.text == "--config" for word in words):
         warnings.append("the engine reads no file for this spelling of --config; write --config FILE with a blank")

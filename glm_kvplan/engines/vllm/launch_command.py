@@ -44,7 +44,7 @@ def command_of(
     model: Word | None = None
     if launch.serve and given and not given[0].text.startswith("-"):
         model = given.pop(0)
-    warnings = list(notes)
+    warnings = [*notes, *launch.image_notes(release)]
     plain = plain_words(_without_config(given))
     options = with_settings(read_options(plain, table), launch, CONFIG, table, within)
     if not (patched or launch.wrapped):
