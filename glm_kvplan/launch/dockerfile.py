@@ -39,14 +39,15 @@ def script_of(text: str) -> str:
     """Assignments and the command, each on its own line of the Dockerfile; other lines are empty.
 
     Source: the Dockerfile reference, ENTRYPOINT and CMD: a CMD of words follows an ENTRYPOINT of words; an ENTRYPOINT
-    for the shell takes no CMD. ARG: its value is there while the image is built, not when a container runs. Raises
-    InputError for words that are no JSON list.
+    for the shell takes no CMD. ARG: its value is there while the image is built, not when a container runs, and ENV
+    always overrides it. Raises InputError for words that are no JSON list.
     """
     lines = text.splitlines()
     script = [""] * len(lines)
     entry: tuple[int, str, bool] | None = None  # line, shell text, made of words
     command: tuple[int, str, bool] | None = None
-    building: set[str] = set()  # variables that no container sees
+    kept: set[str] = set()  # variables of ENV
+    building: set[str] = set()  # those of ARG, which no container sees
     at = 0
     while at < len(lines):
         start, rows = at, [lines[at]]
@@ -66,13 +67,15 @@ def script_of(text: str) -> str:
         if name == "FROM":
             script = [""] * len(lines)
             entry = command = None
+            kept.clear()
             building.clear()
         elif name == "ENV":
-            pairs = _pairs(rest)
+            pairs = _pairs(rest, blank=True)
             script[start] = _assignments(pairs, "export ")
-            building -= {name for name, _ in pairs}
+            kept |= {name for name, _ in pairs}
+            building -= kept
         elif name == "ARG":
-            pairs = _pairs(rest)
+            pairs = [pair for pair in _pairs(rest, blank=False) if pair[0] not in kept]
             script[start] = _assignments(pairs, "")
             building |= {name for name, _ in pairs}
         elif name == "ENTRYPOINT":
@@ -104,10 +107,10 @@ def _command(text: str, line: int) -> tuple[str, bool]:
     return shlex.join(words), True
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """The names and values of ENV or ARG."""
+def _pairs(text: str, *, blank: bool) -> list[tuple[str, str]]:
+    """The names and values of ENV or ARG; `blank`: ENV's old form, a name and after a blank its value."""
     text = re.sub(r"\\\n", " ", text).strip()
-    old = _OLD_PAIR.fullmatch(text) if "=" not in text.split()[0] else None
+    old = _OLD_PAIR.fullmatch(text) if blank and "=" not in text.split()[0] else None
     return [(old[1], json.dumps(old[2]))] if old else _PAIR.findall(text)
 
 

@@ -24,6 +24,9 @@ def flags(text: str) -> dict[str, object]:
     ("rows", "expected"),
     [
         # "Comment lines are removed before the Dockerfile instructions are executed", within an instruction too
+        # "Environment variables defined using the ENV instruction always override an ARG instruction of the same name"
+        (["FROM x", "ENV TP=8", "ARG TP=4", "CMD sglang serve x --tp $TP"], {"tp_size": 8}),
+        (["FROM x", "ARG TP DP=2", "ENV N=4", "ENV TP=$N", "CMD sglang serve x --tp $TP"], {"tp_size": 4}),
         (["CMD sglang serve x \\", "# --dp 2 \\", "  # more", "  --tp 8"], {"tp_size": 8}),
         (['CMD ["sglang", "serve", "x", \\', "# no", '"--tp", "8"]'], {"tp_size": 8}),
         # CMD as parameters of ENTRYPOINT, and the last of each

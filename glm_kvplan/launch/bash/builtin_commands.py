@@ -1,4 +1,4 @@
-"""What bash does itself: declarations, arguments, sourcing, testing, leaving; and the table of all that is built in."""
+"""What bash does itself: sourcing, testing, leaving and more; and the table of all that is built in."""
 
 import posixpath
 import re
@@ -12,7 +12,7 @@ from glm_kvplan.launch.bash.leaving import Leave, Truth
 from glm_kvplan.launch.bash.line_commands import LINE_COMMANDS
 from glm_kvplan.launch.bash.syntax import Text
 from glm_kvplan.launch.bash.text_commands import TEXT_COMMANDS, Builtin, told
-from glm_kvplan.launch.bash.values import Scalar, known_text, mark_of, missing, plain, text_of
+from glm_kvplan.launch.bash.values import Scalar, known_text, mark_of, missing, plain
 from glm_kvplan.launch.bash.word_reader import nested
 from glm_kvplan.launch.marked_words import Mark, Piece, printable
 
@@ -74,11 +74,10 @@ def _test(shell: "Interpreter", found: "Started") -> Truth:
 
 
 def _let(shell: "Interpreter", found: "Started") -> Truth:
-    number = plain("0")
+    holds: Truth = False
     for word in found.words[1:]:
-        number = shell.expander.calculated((Text(word.text, True),), found.line)
-    mark = mark_of(number)
-    return Mark(mark.name, mark.place or shell.place(found.line)) if mark is not None else text_of(number) != "0"
+        holds = truth.number_holds(shell, (Text(word.text, True),), found.line)
+    return holds
 
 
 def _cd(shell: "Interpreter", found: "Started") -> Truth:

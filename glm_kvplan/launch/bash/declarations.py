@@ -67,7 +67,7 @@ def declare(shell: "Interpreter", found: "Started") -> Truth:
         if match and "r" in shell.scope.attributes(target) and not (is_local and target not in shell.locals[-1]):
             status = False
             continue
-        _begin(shell, target, is_local, attributes, bool(match))
+        _begin(shell, target, is_local, attributes)
         if match:
             value = _after(word.value, match.end())
             if "n" in on:
@@ -76,7 +76,7 @@ def declare(shell: "Interpreter", found: "Started") -> Truth:
                 _assign(shell, target, value, match[2], bool(match[3]), "g" in on)
         _finish(shell, target, command, attributes)
     for one in found.lists:
-        _begin(shell, one.name, is_local, attributes, True)
+        _begin(shell, one.name, is_local, attributes)
         shell.assigned(one)
         _finish(shell, one.name, command, attributes)
     return status
@@ -90,7 +90,7 @@ def _assign(shell: "Interpreter", name: str, value: Scalar, index: str | None, a
         store(shell, name, value, index, append)
 
 
-def _begin(shell: "Interpreter", name: str, is_local: bool, attributes: tuple[str, str, bool], assigns: bool) -> None:
+def _begin(shell: "Interpreter", name: str, is_local: bool, attributes: tuple[str, str, bool]) -> None:
     """Hide what a local variable hides, keep the attributes and make an empty list where one is declared."""
     on, off, _ = attributes
     if is_local and name not in shell.locals[-1]:

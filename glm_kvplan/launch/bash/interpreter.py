@@ -39,7 +39,7 @@ from glm_kvplan.launch.bash.syntax import (
     Simple,
     Statement,
 )
-from glm_kvplan.launch.bash.truth import both, calculation, condition, negated
+from glm_kvplan.launch.bash.truth import both, condition, negated, number_holds
 from glm_kvplan.launch.bash.values import (
     Scalar,
     Unset,
@@ -331,7 +331,7 @@ class Interpreter:
             case Condition():
                 return condition(self, statement)
             case Calculation():
-                return calculation(self, statement)
+                return number_holds(self, statement.expression, statement.line)
 
     def pipeline(self, parts: Sequence[Statement]) -> Truth:
         """What its commands assign stays inside; what the last one prints of the others' output is not known."""

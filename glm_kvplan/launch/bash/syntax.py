@@ -21,7 +21,7 @@ class Parameter:
     index: "tuple[Part, ...] | None" = None
     operator: str = ""
     argument: "tuple[Part, ...]" = ()
-    other: "tuple[Part, ...]" = ()  # what `/pattern/other` puts in, the length of `:start:length`
+    other: "tuple[Part, ...]" = ()  # what `/pattern/other` puts in
     prefix: str = ""  # "#" or "!"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from glm_kvplan.launch.bash.expansion import Field
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.regular_expressions import NotRead, groups_of
-from glm_kvplan.launch.bash.syntax import Calculation, Condition, Part, Text, WordNode
+from glm_kvplan.launch.bash.syntax import Condition, Part, Text, WordNode
 from glm_kvplan.launch.bash.values import Array, Scalar, Unset, is_empty, mark_of, missing, plain, text_of
 from glm_kvplan.launch.marked_words import Mark
 
@@ -51,12 +51,8 @@ def condition(shell: "Interpreter", found: Condition) -> Truth:
     return _Test(shell, operands, found.line, True).whole()
 
 
-def calculation(shell: "Interpreter", found: Calculation) -> Truth:
-    """`((...))`: true where the number is not 0."""
-    return number_holds(shell, found.expression, found.line)
-
-
 def number_holds(shell: "Interpreter", expression: tuple[Part, ...], line: int) -> Truth:
+    """`((...))`: true where the number is not 0."""
     number = shell.expander.calculated(expression, line)
     mark = mark_of(number)
     return _decides(shell, mark, line) if mark is not None else text_of(number) != "0"
