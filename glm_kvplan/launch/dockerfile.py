@@ -27,16 +27,14 @@ def read_dockerfile(text: str, servers: Sequence[Server], around: Surroundings) 
     """The launch that a container of the last stage is. An image that starts a server by itself takes CMD's words."""
     image = _FROM.findall(text)[-1]
     own = next((server for server in servers if server.starts_in(image)), None)
-    entered = re.search(r"(?im)^ENTRYPOINT\s", text[text.rfind(image) :])
-    script = script_of(text)
-    if own is None or entered is not None:
-        return launches_of_text(script, servers, around)
-    started = re.sub(r"(?m)^(unset -v [\w ]+; )?(?!export |unset |\w+=)(?=\S)", rf"\g<1>{own.program} serve ", script)
-    return launches_of_text(started, servers, around)
+    script = script_of(text, "" if own is None else f"{own.program} serve ")
+    found = launches_of_text(script, servers, around)
+    return found._replace(launches=[launch._replace(image=image) for launch in found.launches])
 
 
-def script_of(text: str) -> str:
-    """Assignments and the command, each on its own line of the Dockerfile; other lines are empty.
+def script_of(text: str, entrypoint: str = "") -> str:
+    """Assignments and the command, each on its own line of the Dockerfile; other lines are empty. `entrypoint` is what
+    the image starts by itself where the file gives nothing else.
 
     Source: the Dockerfile reference, ENTRYPOINT and CMD: a CMD of words follows an ENTRYPOINT of words; an ENTRYPOINT
     for the shell takes no CMD. ARG: its value is there while the image is built, not when a container runs, and ENV
@@ -89,7 +87,7 @@ def script_of(text: str) -> str:
             words += " " + (command[1] if command[2] else shlex.join(["/bin/sh", "-c", command[1]]))
         script[entry[0]] = before + words
     elif command is not None:
-        script[command[0]] = before + command[1]
+        script[command[0]] = before + entrypoint + command[1]
     return "\n".join(script)
 
 

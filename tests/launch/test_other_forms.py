@@ -59,6 +59,15 @@ def test_dockerfile(rows: list[str], expected: dict[str, object]) -> None:
     assert flags("\n".join(["FROM a", *rows, ""])) == expected
 
 
+@pytest.mark.parametrize(
+    "command", [f"CMD --model {M} \\\n  --max-num-seqs 9", f'CMD ["--model", "{M}", "--max-num-seqs", "9"]']
+)
+def test_the_words_behind_what_an_image_starts_by_itself(command: str) -> None:
+    (launch,) = launches_in(f"FROM vllm/vllm-openai:v0.30.0\n{command}\n", SERVERS).launches
+    assert [word.text for word in launch.words] == ["--model", M, "--max-num-seqs", "9"]
+    assert (launch.engine, launch.serve, len(launch.image_notes("0.33.0"))) == ("vllm", True, 1)
+
+
 def test_where_a_dockerfile_s_command_stands() -> None:
     text = "# syntax=docker/dockerfile:1\nARG V=1\nFROM a:$V\n\nCMD sglang serve x \\\n# no\n  --tp 8\n"
     command = read_launch_command(text)
