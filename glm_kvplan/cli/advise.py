@@ -130,6 +130,8 @@ def _write(best: Any, launch_out: str | None, save: str | None, force: bool) -> 
         from glm_kvplan.show.whole_file import destination
 
         with destination(launch_out, replace=force, option="--launch-out") as file:
+            if best.left_out:
+                file.write(f"# not in it, for you to add: {', '.join(best.left_out)}\n")
             file.write(best.command + "\n")
     if save is not None:
         from glm_kvplan.engines import saved_plan

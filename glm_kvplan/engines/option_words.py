@@ -51,7 +51,8 @@ def find_option(word: Word, table: OptionTable) -> tuple[str | None, str | None]
     """(full option, value after `=`) of one word; (None, None) for a plain value, ("", ...) for an unknown option.
 
     The rules are argparse's, which the engine keeps: an exact spelling, then one before `=`, then a unique
-    beginning. Raises InputError for a beginning that several options share.
+    beginning; the value of an option of one letter may stand behind it (`-n2`). Raises InputError for a beginning that
+    several options share.
     """
     text = word.text
     if len(text) < 2 or text[0] != "-":
@@ -62,10 +63,12 @@ def find_option(word: Word, table: OptionTable) -> tuple[str | None, str | None]
     value = after if equals else None
     if equals and start in table.takes:
         return start, value
-    if start.startswith("--") and len(start) > 2:
-        found = [option for option in table.takes if option.startswith(start)]
+    single = not start.startswith("--")
+    if single or len(start) > 2:
+        begun = text if single else start
+        found = [option for option in table.takes if option.startswith(begun) or (single and option == text[:2])]
         if len(found) == 1:
-            return found[0], value
+            return found[0], text[2:] if found[0] == text[:2] else value
         if found:
             shown = option_shown(like(start, text))
             raise InputError(f"{word.place}: {shown} is ambiguous; write one of {', '.join(sorted(found)[:8])}")

@@ -66,7 +66,8 @@ def _in_text(launch: str, servers: Sequence[Server], around: Surroundings, name:
     if compose.is_compose(text):
         return compose.read_compose(manifest.data_of(text, shown), shown, servers, around)
     if systemd_unit.is_unit(text):
-        return launches_of_text(systemd_unit.script_of(text, around.beside), servers, around)
+        script = systemd_unit.script_of(text, around.beside)
+        return launches_of_text(script, servers, around, systemd_unit.SPECIFIERS)
     if dockerfile.is_dockerfile(text):
         return dockerfile.read_dockerfile(text, servers, around)
     if recipes.is_mapping(text):

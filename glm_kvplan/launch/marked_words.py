@@ -41,6 +41,8 @@ class Mark(NamedTuple):
     @property
     def missing(self) -> str:
         variable = _VARIABLE.fullmatch(self.name)
+        if self.name.startswith("%"):
+            return "which systemd fills in; write its value"
         if variable is None:
             return "which is not run here; write out what it gives"
         return f"which is not defined here; give --set {variable[1]}=VALUE or write its value"

@@ -9,7 +9,8 @@ from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surrounding
 from glm_kvplan.launch.bash.values import Scalar, scalar_of
 from glm_kvplan.launch.bash.word_reader import nested
 from glm_kvplan.launch.launch import Found, Launch, Server, image_name
-from glm_kvplan.launch.marked_words import Piece, Word, printable, split_assignment
+from glm_kvplan.launch.marked_words import Piece, Word, printable
+from glm_kvplan.launch.programs_in_front import CONTAINERS, base, environment_behind, remote_command
 
 _OTHER_MODULES = ("tensorrt_llm", "lmdeploy", "mlc_llm", "mlx_lm", "llama_cpp", "dynamo.trtllm")
 _OTHER_PROGRAMS = (
@@ -20,17 +21,21 @@ _TALKS_ONLY = (
     *("echo", "printf", "cat", "pkill", "kill", "pgrep", "grep", "which", "pip", "pip3", "apt", "apt-get"),
     *("git", "curl", "wget"),
 )
-_TAKES_A_LINE = ("ssh", "tmux", "screen")
-_TAKES_A_SCRIPT = ("bash", "sh", "zsh", "dash", "ssh", "sbatch")  # on standard input
-_CONTAINERS = ("docker", "podman", "nerdctl", "kubectl")  # the outer environment stays outside
+_TAKES_A_LINE = ("tmux", "screen")
+_TAKES_A_SCRIPT = ("bash", "sh", "zsh", "dash", "sbatch")  # on standard input
 SHELL_OPTION = re.compile(r"-[a-z]*c")  # of bash -c, sh -lc: the next word is a script
 _DEEPEST = 4
 
 
-def launches_of_text(text: str, servers: Sequence[Server], around: Surroundings | None = None) -> Found:
-    """The launches in a script's text; the notes name flags that a broken continuation cut off, and files not read."""
+def launches_of_text(
+    text: str, servers: Sequence[Server], around: Surroundings | None = None, given: Mapping[int, Piece] | None = None
+) -> Found:
+    """The launches in a script's text; the notes name flags that a broken continuation cut off, and files not read.
+
+    `given` is what stands for numbers between two GIVEN in the text.
+    """
     finder = _Finder(servers)
-    finder.text(text, around)
+    finder.text(text, around, given)
     notes = tuple(finder.notes)
     if not finder.launches:
         if finder.count == 1 and finder.first and finder.first[0].text.startswith("--"):
@@ -80,9 +85,7 @@ class _Finder:
         if self.count == 1:
             self.first = words
             self.environment = shell.environment()
-        if command.stdin is not None and any(_base(word) in _TAKES_A_SCRIPT for word in words):
-            self.inside(command.stdin, words, shell.environment(), shell.within(), words[0].place)
-        if not any(word.text.startswith("--") or self.names(word) for word in words):
+        if command.stdin is None and not any(word.text.startswith("--") or self.names(word) for word in words):
             self.refuse_other(words)
             return
         if self.launches and words[0].text.startswith("--"):
@@ -93,7 +96,7 @@ class _Finder:
             )
             return
         before = len(self.launches)
-        self.words(words, shell.environment(), command.values, shell.within())
+        self.words(words, shell.environment(), command.values, shell.within(), command.stdin)
         shell.started += len(self.launches) - before
         for at in range(before, len(self.launches)):
             found = self.launches[at]
@@ -105,29 +108,40 @@ class _Finder:
         outer: Mapping[str, Word],
         values: Sequence[Scalar] | None = None,
         around: Surroundings | None = None,
+        stdin: Scalar | None = None,
     ) -> None:
-        """A command's words, and the scripts among them."""
-        if not words or _base(words[0]) in _TALKS_ONLY:
+        """A command's words, and the scripts among them or on its standard input."""
+        if not words or base(words[0]) in _TALKS_ONLY:
             return
-        xargs = next((word for word in words if _base(word) == "xargs"), None)
+        around = around or Surroundings()
+        scalars = values if values is not None else [scalar_of(word) for word in words]
+        remote = remote_command(words)
+        if remote is not None:  # a shell there reads the words once more, or its standard input
+            script = tuple(piece for word in scalars[remote:] for piece in (Piece(" "), *word))
+            if stdin is not None or any(self.names(word) for word in words):
+                inner = replace(_called(around, ()), stdin=stdin if script else None)
+                self.inside(script or stdin or (), words[:remote], outer, inner, words[0].place)
+            return
+        if stdin is not None:
+            self.script_on_stdin(stdin, words, outer, around)
+        xargs = next((word for word in words if base(word) == "xargs"), None)
         if xargs is not None and any(self.names(word) for word in words):
             raise InputError(f"{xargs.place}: what xargs adds to the engine's words is not known here; write them out")
         for at, word in enumerate(words):
             for server in self.servers:
-                if _base(word) == server.program and at + 1 < len(words) and words[at + 1].text == "serve":
+                if base(word) == server.program and at + 1 < len(words) and words[at + 1].text == "serve":
                     self.found(words, at, at + 2, server, True, outer)
                     return
                 if word.text in server.modules or word.text.endswith(server.scripts or ("\0",)):
                     self.found(words, at, at + 1, server, False, outer)
                     return
         before = len(self.launches)
-        line = _base(words[0]) in _TAKES_A_LINE
+        line = base(words[0]) in _TAKES_A_LINE
         for at, word in enumerate(words):
             is_script = line or (at > 0 and SHELL_OPTION.fullmatch(words[at - 1].text))
             if is_script and self.names(word):
-                value = values[at] if values is not None else scalar_of(word)
-                rest = () if line else tuple(map(scalar_of, words[at + 2 :]))
-                self.inside(value, words[:at], outer, around, word.place, rest)
+                inner = _called(around, () if line else scalars[at + 1 :])
+                self.inside(scalars[at], words[:at], outer, inner, word.place)
         if len(self.launches) == before:
             self.container_start(words, outer)
         if len(self.launches) == before:
@@ -136,8 +150,8 @@ class _Finder:
     def found(
         self, words: tuple[Word, ...], at: int, start: int, server: Server, serve: bool, outer: Mapping[str, Word]
     ) -> None:
-        environment, wrapped = _environment(words[:at], outer), words[at].text in server.wrappers
-        contained = any(_base(word) in _CONTAINERS for word in words[:at])
+        environment, wrapped = environment_behind(words[:at], outer), words[at].text in server.wrappers
+        contained = any(base(word) in CONTAINERS for word in words[:at])
         images = (word.text for word in words[: at + 1] if contained and server.program in image_name(word.text))
         image = next((text for text in images if text != image_name(text)), "")
         self.launches.append(Launch(words[start:], serve, environment, server.engine, wrapped=wrapped, image=image))
@@ -147,25 +161,46 @@ class _Finder:
         script: Scalar,
         before: Iterable[Word],
         outer: Mapping[str, Word],
-        around: Surroundings | None,
+        around: Surroundings,
         place: str,
-        arguments: tuple[Scalar, ...] = (),
     ) -> None:
         """A script that a command is given, as a word or on its standard input."""
         if self.depth >= _DEEPEST:
             return
-        environment = {name: scalar_of(word) for name, word in _environment(before, outer).items()}
+        environment = {name: scalar_of(word) for name, word in environment_behind(before, outer).items()}
         text, given = nested(script)
         finder = _Finder(self.servers, self.depth + 1)
-        inner = replace(around or Surroundings(), environment=environment, arguments=arguments, place=place)
-        finder.text(text, inner, given)
+        finder.text(text, replace(around, environment=environment, file=None, place=place), given)
         self.launches += finder.launches
         self.notes += finder.notes
         self.other = self.other or finder.other
 
+    def script_on_stdin(
+        self, stdin: Scalar, words: Sequence[Word], outer: Mapping[str, Word], around: Surroundings
+    ) -> None:
+        """What the first shell among the words reads from its standard input: `bash`, `bash -s -- arguments`."""
+        at = next((at for at, word in enumerate(words) if base(word) in _TAKES_A_SCRIPT), None)
+        if at is None:
+            return
+        told, rest = base(words[at]) == "sbatch", list(words[at + 1 :])
+        if told:
+            rest.clear()
+        while rest and rest[0].text[:1] in ("-", "+"):
+            text = rest.pop(0).text
+            if text in ("-", "--"):
+                break
+            if SHELL_OPTION.fullmatch(text):
+                return  # its script is a word
+            told = told or re.fullmatch("-[a-z]*s[a-z]*", text) is not None
+            del rest[: text[-1] in "oO"]  # the name of a setting
+        if rest and not told and rest.pop(0).text != "/dev/stdin":
+            return  # its script is a file
+        inner = replace(_called(around, [scalar_of(words[at]), *map(scalar_of, rest)]), stdin=None)
+        self.inside(stdin, words[:at], outer, inner, words[0].place)
+
     def container_start(self, words: tuple[Word, ...], outer: Mapping[str, Word]) -> None:
         """A container whose image starts a server by itself: the words after the image are the server's."""
-        if not any(_base(word) in _CONTAINERS for word in words) or any("--entrypoint" in word.text for word in words):
+        if not any(base(word) in CONTAINERS for word in words) or any("--entrypoint" in word.text for word in words):
             return
         for at, word in enumerate(words):
             for server in self.servers:
@@ -178,7 +213,7 @@ class _Finder:
 
     def refuse_other(self, words: tuple[Word, ...]) -> None:
         for at, word in enumerate(words[:-1]):
-            named = _base(word)
+            named = base(word)
             following = words[at + 1].text
             if word.text == "-m" and following.startswith(_OTHER_MODULES):
                 named = following
@@ -190,32 +225,6 @@ class _Finder:
             )
 
 
-def _base(word: Word) -> str:
-    return word.text.rsplit("/", 1)[-1]
-
-
-def _environment(before: Iterable[Word], outer: Mapping[str, Word]) -> dict[str, Word]:
-    """The environment after the words in front of the engine's: NAME=value, -e, --env, --export, containers, `env`."""
-    seen, outside = dict(outer), dict(outer)
-    previous, cleans = "", False
-    for word in before:
-        text = word.text
-        if _base(word) in (*_CONTAINERS, "ssh"):
-            outside, seen = seen, {}
-        cleans = cleans or _base(word) == "env"
-        if cleans and text in ("-i", "--ignore-environment"):
-            seen = {}
-        elif cleans and (previous in ("-u", "--unset") or text.startswith("--unset=")):
-            seen.pop(text.removeprefix("--unset="), None)
-        for prefix in ("--env=", "--export=", "-e"):
-            if text.startswith(prefix) and len(text) > len(prefix):
-                text, previous = text[len(prefix) :], "-e"
-                break
-        for part in text.split(",") if word.text.startswith("--export=") else [text]:
-            pair = split_assignment(part)
-            if pair is not None:
-                seen[pair[0]] = word._replace(text=pair[1])
-            elif previous in ("-e", "--env", "-x") and part in outside:
-                seen[part] = outside[part]
-        previous = word.text
-    return seen
+def _called(around: Surroundings, words: Sequence[Scalar]) -> Surroundings:
+    """What a script finds that is called with these words, `$0` the first."""
+    return replace(around, called=words[0] if words else None, arguments=tuple(words[1:]))

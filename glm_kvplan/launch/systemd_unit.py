@@ -2,12 +2,17 @@
 
 import re
 import shlex
+import string
 from collections.abc import Callable
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash.word_reader import GIVEN
 from glm_kvplan.launch.environment_file import read_environment
+from glm_kvplan.launch.marked_words import Mark, Piece
 
 _SETTING = re.compile(r"(Environment|EnvironmentFile|ExecStart)\s*=\s*(.*)", re.DOTALL)
+_SPECIFIER = re.compile("%([A-Za-z%])")
+SPECIFIERS = {ord(char): Piece(f"%{char}", Mark(f"%{char}")) for char in string.ascii_letters}
 _HOW = "-@:+!"  # in front of a command: how it is run
 _WHOLE_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")  # a word of its own: systemd splits its value at blanks
 
@@ -20,10 +25,11 @@ def is_unit(text: str) -> bool:
 def script_of(text: str, beside: Callable[[str], str | None] = lambda _: None) -> str:
     """Assignments and commands of the unit's service, each on its own line of the unit; other lines are empty.
 
-    `beside` gives the text of a file that lies there (EnvironmentFile=).
+    A specifier, as `%i`, is its number in SPECIFIERS between two GIVEN. `beside` gives the text of a file that lies
+    there (EnvironmentFile=).
 
-    Source: systemd.service(5), "Command lines", and systemd.exec(5), "Environment". Raises InputError for a quote that
-    is never closed.
+    Source: systemd.service(5), "Command lines", systemd.exec(5), "Environment", and systemd.unit(5), "Specifiers".
+    Raises InputError for a quote that is never closed.
     """
     lines = text.splitlines()
     script = [""] * len(lines)
@@ -48,6 +54,7 @@ def _exported(text: str) -> str:
 
 
 def _shell(key: str, value: str, line: int) -> str:
+    value = _SPECIFIER.sub(lambda match: "%" if match[1] == "%" else f"{GIVEN}{ord(match[1])}{GIVEN}", value)
     try:
         words = shlex.split(value.lstrip(_HOW) if key == "ExecStart" else value)
     except ValueError:

@@ -95,6 +95,8 @@ def test_where_a_dockerfile_s_command_stands() -> None:
         (["ExecStart=/bin/bash -c 'exec sglang serve x --tp 8'"], {"tp_size": 8}),
         (["ExecStartPre=/usr/bin/sglang serve x --tp 2", "ExecStart=/usr/bin/sglang serve x --tp 8"], {"tp_size": 8}),
         (["# ExecStart=/usr/bin/sglang serve x --tp 2", "ExecStart=/usr/bin/sglang serve x --tp 8"], {"tp_size": 8}),
+        # %% is a percent sign, what %i stands for matters only where a byte follows from it
+        (["ExecStart=/usr/bin/sglang serve x --tp 8 --served-model-name glm-%i", "Environment=A=%%h"], {"tp_size": 8}),
         # the shell's other signs are none of systemd's
         (["ExecStart=/usr/bin/sglang serve x --tp 8 --served-model-name 'a b;c' --host `x`"], {"tp_size": 8}),
     ],
@@ -102,6 +104,14 @@ def test_where_a_dockerfile_s_command_stands() -> None:
 def test_systemd_unit(rows: list[str], expected: dict[str, object]) -> None:
     found = flags("\n".join(["[Unit]", "Description=x", "[Service]", *rows, ""]))
     assert {key: value for key, value in found.items() if key in ("tp_size", "dp_size")} == expected
+
+
+@pytest.mark.parametrize(
+    "rows", ["ExecStart=/x/sglang serve x --tp %i", "Environment=TP=%i\nExecStart=/x/sglang serve x --tp $TP"]
+)
+def test_what_systemd_fills_in_is_asked_about(rows: str) -> None:
+    with pytest.raises(InputError, match="--tp-size is given %i, which systemd fills in; write its value"):
+        flags(f"[Service]\n{rows}\n")
 
 
 def test_a_unit_s_file_and_its_open_quote() -> None:
@@ -207,14 +217,73 @@ def test_keys_of_a_recipe_are_written_with_lines() -> None:
         ("export CONV=float32; env -i CONV=float32 SERVE", "float32"),
         ("export CONV=float32; ssh node1 SERVE", "bfloat16"),
         ("run() { :; }; CONV=float32 run; SERVE", "bfloat16"),  # for that one command alone
+        ("CONV=float32 eval 'SERVE'", "float32"),
+        ("export CONV=float32; env - PATH=/bin SERVE", "bfloat16"),
+        ("export CONV=float32; sudo SERVE", "bfloat16"),
+        ("export CONV=float32; sudo -EH SERVE", "float32"),
+        ("export CONV=float32; sudo --preserve-env SERVE", "float32"),
+        ("export CONV=float32; sudo --preserve-env=PATH,CONV SERVE", "float32"),
+        ("export CONV=float32; sudo --preserve-env=PATH SERVE", "bfloat16"),
+        ("sudo -u glm CONV=float32 SERVE", "float32"),
+        ("export CONV=float32; su glm -c 'SERVE'", "float32"),
+        ("export CONV=float32; su - glm -c 'SERVE'", "bfloat16"),
+        ("export CONV=float32; runuser -l glm -c 'SERVE'", "bfloat16"),
+        ("export CONV=float32; srun -n 1 SERVE", "float32"),
+        ("export CONV=float32; srun --export=NONE SERVE", "bfloat16"),
+        ("export CONV=float32; srun --export PATH,CONV SERVE", "float32"),
+        ("export CONV=float32; srun --export=PATH,TP=8 SERVE", "bfloat16"),
+        ("export CONV=bfloat16; srun --export=ALL,CONV=float32 SERVE", "float32"),
     ],
 )
 def test_what_the_server_sees_of_the_environment(script: str, dtype: str) -> None:
-    """As bash, env and ssh hand it on."""
+    """As bash, env, sudo, su, srun and ssh hand it on (sudo(8), su(1), srun(1): --export)."""
     serve = "sglang serve --model-path zai-org/GLM-5.3-Flash --tp 8"
     text = script.replace("CONV", "SGLANG_MAMBA_CONV_DTYPE").replace("SERVE", serve)
     made = given(launch=read_launch_command(text, "0.5.23"), engine="0.5.23", gpu="h200").plan()
     assert made.deployment.mamba_conv_dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        # bash(1): -s reads standard input, what follows are the arguments; -c: the first word behind the script is $0
+        ("bash -s -- --tp 8 <<'E'\nSERVE \"$@\"\nE", {"tp_size": 8}),
+        ("bash -euo pipefail -s -- --tp 8 <<'E'\nSERVE \"$@\"\nE", {"tp_size": 8}),
+        ("bash /dev/stdin --tp 8 <<'E'\nSERVE \"$@\"\nE", {"tp_size": 8}),
+        ("docker exec -i c bash -s -- --tp 8 <<'E'\nSERVE \"$@\"\nE", {"tp_size": 8}),
+        ("bash -c 'SERVE --tp $0' 8", {"tp_size": 8}),
+        ("bash -c 'SERVE --tp $0 --dp $1' 8 2", {"tp_size": 8, "dp_size": 2}),
+        ("sbatch -N 2 <<'E'\n#!/bin/bash\nSERVE --tp 8\nE", {"tp_size": 8}),
+        # ssh(1): the words behind the host, joined by blanks, are read by a shell there
+        ("ssh h bash -s -- --tp 8 <<'E'\nSERVE \"$@\"\nE", {"tp_size": 8}),
+        ("ssh -p 22 -oA=b -t u@h 'bash -s -- --tp 8' <<'E'\nSERVE \"$@\"\nE", {"tp_size": 8}),
+        ("ssh h <<'E'\nSERVE --tp 8\nE", {"tp_size": 8}),
+        ("ssh h SERVE --tp '4 --dp 2'", {"tp_size": 4, "dp_size": 2}),
+        ("TP=8; ssh h 'TP=4;' SERVE --tp $TP --dp '$TP'", {"tp_size": 8, "dp_size": 4}),
+        ("""ssh h SERVE --json-model-override-args "'{\\"a\\": 1}'\"""", {"json_model_override_args": {"a": 1}}),
+    ],
+)
+def test_a_script_that_another_shell_reads(script: str, expected: dict[str, object]) -> None:
+    assert flags(script.replace("SERVE", f"sglang serve {M}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("bash -c 'SERVE --tp $0'", r"--tp-size is given \$0"),
+        ("bash run.sh <<'E'\nSERVE --tp 8\nE", "no launch of the engine found"),  # it is run.sh's input
+        ("""ssh h SERVE --json-model-override-args '{"a": 1}'""", "'1}' belongs to no flag"),
+    ],
+)
+def test_a_script_that_another_shell_does_not_read_so(script: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        flags(script.replace("SERVE", f"sglang serve {M}"))
+
+
+@pytest.mark.parametrize(("line", "name"), [('eval "$(foo)"', "eval"), ("export $(cat .env | xargs)", "export")])
+def test_what_a_command_s_words_may_set_is_told(line: str, name: str) -> None:
+    command = read_launch_command(f"{line}\nsglang serve {M} --tp 8", "0.5.23")
+    assert command.warnings == (f"line 1: what `{name}` is given is not known here, nor what it sets",)
 
 
 def test_what_only_talks_of_xargs_starts_nothing() -> None:

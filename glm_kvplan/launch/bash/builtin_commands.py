@@ -38,6 +38,8 @@ def _eval(shell: "Interpreter", found: "Started") -> Truth:
     pieces: list[Piece] = []
     for word in found.words[1:]:
         pieces += ([Piece(" ")] if pieces else []) + list(word.value)
+    if pieces and pieces[0].mark is not None:
+        shell.note(f"{shell.place(found.line)}: what `eval` is given is not known here, nor what it sets")
     text, given = nested(pieces)
     return shell.run_inside(text, given, found.line)
 

@@ -63,6 +63,8 @@ def declare(shell: "Interpreter", found: "Started") -> Truth:
         match = _ASSIGNMENT.match(word.text)
         target = match[1] if match else word.text
         if not NAME.fullmatch(target):
+            if mark_of(word.value) is not None:
+                shell.note(f"{shell.place(found.line)}: what `{command}` is given is not known here, nor what it sets")
             continue
         if match and "r" in shell.scope.attributes(target) and not (is_local and target not in shell.locals[-1]):
             status = False

@@ -79,13 +79,16 @@ class Surroundings:
     """What a script sees before its first line.
 
     `environment` is exported to it, `given` is what the user says of variables that it leaves open, `file` is where it
-    lies, `beside` reads files that it sources. `place` is the whole text's place in messages, "" for lines of its own.
+    lies, or `called` what it is called by (`$0`), `beside` reads files that it sources. `stdin` is what its commands
+    find on their standard input. `place` is the whole text's place in messages, "" for lines of its own.
     """
 
     environment: Mapping[str, Scalar] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[Scalar, ...] = ()
     file: Path | None = None
+    called: Scalar | None = None
+    stdin: Scalar | None = None
     beside: Callable[[str], str | None] = lambda _: None
     place: str = ""
     secrets: frozenset[str] = frozenset()  # values of key-like variables outside
@@ -202,7 +205,8 @@ class Interpreter:
     def special(self, name: str) -> Value:
         """`$1`, `$#`, `$0`, `$?` and their kin."""
         if name == "0":
-            return missing("$0") if self.around.file is None else plain(str(self.around.file))
+            called = missing("$0") if self.around.called is None else self.around.called
+            return called if self.around.file is None else plain(str(self.around.file))
         if name == "#":
             return missing("$#") if uncounted(self.arguments()) else plain(str(len(self.arguments())))
         if name == "?" and not isinstance(self.status, Mark):

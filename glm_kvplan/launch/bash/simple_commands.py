@@ -93,7 +93,7 @@ def external(shell: "Interpreter", found: Started) -> None:
         Command(
             tuple(shell.word(one.value, one.line) for one in words),
             tuple(one.value for one in words),
-            found.stdin,
+            shell.around.stdin if found.stdin is None else found.stdin,
             deciding,
         ),
         shell,

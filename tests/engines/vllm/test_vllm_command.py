@@ -1,12 +1,16 @@
 """vLLM's launch command as people type it: read as its own parser reads it (utils/argparse_utils.py)."""
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 import glm_kvplan as kv
+from glm_kvplan.engines.option_words import find_option
 from glm_kvplan.engines.vllm.launch_command import LaunchCommand, read_launch_command
+from glm_kvplan.engines.vllm.option_lists import option_table
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.marked_words import Word
 
 MODEL = "zai-org/GLM-5.3-Flash"
 MTP = {"method": "mtp", "num_speculative_tokens": 3}
@@ -90,6 +94,27 @@ def test_starts(start: str) -> None:
     text = text[:-1] + " -tp 4'" if quoted else text + " -tp 4"
     found = read(text)
     assert (found.model, found.flags) == (MODEL, {"tensor_parallel_size": 4})
+
+
+@pytest.mark.parametrize(
+    "words", ["-n2", "-n=2", "-nx", "-tp4", "-t 4", "-t4", "-e", "-d 2", "-r 1", "-r1", "-q4", "-ep1"]
+)
+def test_options_of_one_dash_are_argparse_s(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = option_table("0.33.0")
+    parser = argparse.ArgumentParser(add_help=False)
+    for option, takes in table.takes.items():
+        if not option.startswith("--"):
+            parser.add_argument(option, dest=option, **({"action": "store_true"} if takes == 0 else {}))
+    try:
+        expected = {name: value for name, value in vars(parser.parse_args(words.split())).items() if value}
+    except SystemExit:
+        capsys.readouterr()
+        with pytest.raises(InputError):
+            read(f"vllm serve M {words}")
+        return
+    ((option, value),) = expected.items()
+    found = find_option(Word(words.split()[0], ""), table)
+    assert found == (option, None if words.split()[1:] or value is True else value)
 
 
 def test_switches_of_the_environment_come_along() -> None:

@@ -189,6 +189,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     assert "--port 8000" in out and "--revision main" in out and "not in it" not in out
     assert "4 GPUs serve it: 1 server" in out and "the load needs" in out and "memory gives" in out
+    secret = ("--api-key", "k-11112222", "--chat-template", "a b.jinja")
+    assert ended(*words, "--launch-out", str(script), "--force", *serve, *secret) == 0
+    text = script.read_text(encoding="utf-8")
+    assert text.startswith("# not in it, for you to add: --api-key, --chat-template\nvllm serve")
+    assert "1111" not in text and "jinja" not in text
+    capsys.readouterr()
     tries = ("--try", f"speculative-config={json.dumps(MTP3)}", "--try", "max-num-batched-tokens=4k")
     assert ended(*words, "--json", *tries, *serve) == 0
     flags = json.loads(capsys.readouterr().out)["layouts"][0]["flags"]

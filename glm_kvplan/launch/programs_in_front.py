@@ -1,0 +1,76 @@
+"""Programs in front of a server's words, or of a script: what they hand on of the environment, and where ssh's end."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from glm_kvplan.launch.marked_words import Word, split_assignment
+
+CONTAINERS = ("docker", "podman", "nerdctl", "kubectl")
+_OUTSIDE = (*CONTAINERS, "ssh", "sudo")  # the environment around them stays outside
+# Words with which a program starts what follows without the environment around it.
+_CLEANS = {
+    "env": ("-i", "-", "--ignore-environment"),
+    **dict.fromkeys(("su", "runuser"), ("-", "-l", "--login")),
+}
+# ssh(1): the options without a value, then one with its value, perhaps as the next word.
+_SSH_OPTION = re.compile(r"-[1246AaCfGgKkMNnqsTtVvXxYy]*(?:[BbcDEeFIiJLlmOoPpQRSWw](.*))?", re.DOTALL)
+
+
+def base(word: Word) -> str:
+    """A program's name without its folder."""
+    return word.text.rsplit("/", 1)[-1]
+
+
+def remote_command(words: Sequence[Word]) -> int | None:
+    """Where the command begins that ssh is given behind its host; None for words without ssh."""
+    at = next((at for at, word in enumerate(words) if base(word) == "ssh"), None)
+    if at is None:
+        return None
+    at, host = at + 1, False
+    while at < len(words):
+        option = _SSH_OPTION.fullmatch(words[at].text)
+        if option is None and words[at].text != "--":
+            if host:
+                break
+            host = True
+        at += 1 + (option is not None and option[1] == "")
+    return at
+
+
+def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dict[str, Word]:
+    """The environment after the words in front of the engine's: NAME=value, -e, --env, what starts in one of its own.
+
+    Source: sudo(8), the environment is reset but for what -E and --preserve-env keep; su(1), `-` starts a login shell;
+    srun(1), --export without ALL hands on what it lists.
+    """
+    seen, outside = dict(outer), dict(outer)
+    previous = program = ""
+    for word in before:
+        text = word.text
+        if base(word) in _OUTSIDE:
+            outside, seen = seen, {}
+        if base(word) in (*_OUTSIDE, *_CLEANS, "srun", "sbatch"):
+            program = base(word)
+        if text in _CLEANS.get(program, ()):
+            seen = {}
+        elif program == "env" and (previous in ("-u", "--unset") or text.startswith("--unset=")):
+            seen.pop(text.removeprefix("--unset="), None)
+        elif program == "sudo" and re.fullmatch("-[A-Za-z]*E[A-Za-z]*|--preserve-env", text):
+            seen = {**outside, **seen}
+        listed = text.startswith(("--export=", "--preserve-env="))
+        for prefix in ("--env=", "--export=", "--preserve-env=", "-e"):
+            if text.startswith(prefix) and len(text) > len(prefix):
+                text, previous = text[len(prefix) :], "-e"
+                break
+        if program in ("srun", "sbatch") and (listed or previous == "--export"):
+            listed, previous = True, "-e"
+            if "ALL" not in text.split(","):
+                outside, seen = seen, {}
+        for part in text.split(",") if listed else [text]:
+            pair = split_assignment(part)
+            if pair is not None:
+                seen[pair[0]] = word._replace(text=pair[1])
+            elif previous in ("-e", "--env", "-x") and part in outside:
+                seen[part] = outside[part]
+        previous = word.text
+    return seen
