@@ -3,12 +3,12 @@
     python upkeep/mutants.py resolve --count 40 --seed 1
     python upkeep/mutants.py resolve --file glm_kvplan/engines/sglang/resolve/attention.py --line 237
 
-A mutant is one change of one expression: a comparison, a constant, a truth value, an operator, a call left out. No file
-of the package is written. All tests are collected once and run once, to see which test calls which function; then each
-mutant of a function is put in place in a fork, and the tests that call the function run, until the first failure. A
-mutant outside of any function is judged in a fork that imports anew, first by the test files that call its file. The
-survivors by kind are printed, and the score of each part. A survivor is a missing test, or no mistake at all:
-docs/contributing/mutants.md says how to tell.
+A mutant is one change of one expression: a comparison, a constant, a truth value, an operator, a call left out. No
+file of the package is written. All tests are collected once and run once, to see which test calls which function; then
+each mutant of a function is put in place in a fork, and the tests that call the function run, until the first failure.
+A mutant outside of any function is judged in a fork that imports anew, first by the test files that call its file.
+What survives is held against the types, as every push is. The survivors by kind are printed, and the score of each
+part. A survivor is a missing test, or no mistake at all: docs/contributing/mutants.md says how to tell.
 """
 
 import argparse
@@ -18,7 +18,9 @@ import io
 import os
 import pickle
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from contextlib import redirect_stderr, redirect_stdout
@@ -34,6 +36,7 @@ from mutant_parts import OWN_CLASSES, PARTS
 PRELOADED = ("_pytest.assertion.rewrite", "hypothesis", "pydantic", "rich.console", "yaml", "typer", "numpy")
 OPTIONS = ["-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
 MEMORY = 6 << 30  # bytes that a mutant may take
+TYPES = ".mypy_cache/mutants"
 
 Function = tuple[str, int]  # file and first line
 
@@ -243,6 +246,15 @@ def _judged_anew(mutant: Mutant, tests: list[str], seconds: int) -> str:
     return _verdict(child)
 
 
+def _mistyped(mutant: Mutant) -> bool:
+    """Whether mypy, as CI runs it, sees the mutant; it is shown the mutant's text in the file's place."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as shadow:
+        shadow.write(mutant.text)
+        shadow.flush()
+        command = [sys.executable, "-m", "mypy", "--shadow-file", str(mutant.path), shadow.name, "-p", "glm_kvplan"]
+        return subprocess.run([*command, "--cache-dir", TYPES], capture_output=True).returncode == 1
+
+
 def judge(
     mutants: list[Mutant], tests: list[str], survey: Survey | None, seconds: int, budget: float
 ) -> tuple[Survey, list[tuple[Mutant, str]]]:
@@ -260,6 +272,8 @@ def judge(
     verdicts: list[tuple[Mutant, str]] = []
 
     def keep(mutant: Mutant, verdict: str, of: str) -> None:
+        if verdict == "survived" and _mistyped(mutant):
+            verdict = "mistyped"
         verdicts.append((mutant, verdict))
         print(f"  {verdict:8} {mutant.shown} ({of})", flush=True)
 
@@ -324,7 +338,7 @@ def main() -> int:
     for part, judged in verdicts.items():
         counts = Counter(verdict for _, verdict in judged)
         total = len(judged) - counts["broken"]
-        print(f"{part}: {total - counts['survived']} of {total} noticed")
+        print(f"{part}: {total - counts['survived']} of {total} noticed, {counts['mistyped']} of them by types alone")
     left = Counter(one.kind for judged in verdicts.values() for one, verdict in judged if verdict == "survived")
     for kind, number in left.most_common():
         print(f"survivors, {kind}: {number}")

@@ -7,10 +7,10 @@ from glm_kvplan.show.said import Text, say
 
 def engines_page(answer: EnginesAnswer) -> Page:
     """One row a release with what users meet first."""
-    sections = [Section(engine.name, (_table(engine),), engine.title) for engine in answer.engines]
+    sections = [Section((_table(engine),), engine.title) for engine in answer.engines]
     first = answer.engines[0].facts
     more = Line(say("compare two: {command}", command=f"kvplan info engines {' '.join([*first][-2:])}"), "muted")
-    return Page("", (), (*sections, Section("more", (more,), say("More"), quiet=True)), answer.warnings)
+    return Page("", (), (*sections, Section((more,), say("More"), quiet=True)), answer.warnings)
 
 
 def _table(engine: EngineShown) -> Table:

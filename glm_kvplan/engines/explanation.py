@@ -1,19 +1,22 @@
 """What an explanation is made of, whatever the engine: topics, sentences, the right number beside the wrong one."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.errors import InputError
+from glm_kvplan.show.page import Kind
+
+Unit = Literal["B", "B/token", "tokens", "blocks", "states"]
 
 
 class Figure(NamedTuple):
-    """One number under one reading. `unit` is B, tokens, ... or a rate such as B/token."""
+    """One number under one reading."""
 
-    reading: str  # "right" or "wrong"
+    reading: Literal["right", "wrong"]
     says: str
     value: int
-    unit: str
+    unit: Unit
 
 
 class SideRow(NamedTuple):
@@ -30,7 +33,7 @@ class SideBySide(NamedTuple):
 
     title: str
     columns: tuple[str, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[Kind, ...]
     rows: tuple[SideRow, ...]
 
 
@@ -83,9 +86,9 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def right(says: str, value: int, unit: str) -> Figure:
+def right(says: str, value: int, unit: Unit) -> Figure:
     return Figure("right", says, value, unit)
 
 
-def wrong(says: str, value: int, unit: str) -> Figure:
+def wrong(says: str, value: int, unit: Unit) -> Figure:
     return Figure("wrong", says, value, unit)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown
 from glm_kvplan.show.said import Text
@@ -19,7 +20,7 @@ class Memory(Protocol):
     """What an engine says of one GPU's memory."""
 
     @property
-    def certainty(self) -> str: ...
+    def certainty(self) -> Certainty: ...
 
 
 class OnHost(NamedTuple):

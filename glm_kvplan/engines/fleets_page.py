@@ -19,11 +19,11 @@ def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Lin
         best = answer.best
         verdict = Verdict(_verdict(best), "good", wanted)
         command: tuple[Line | Code, ...] = (_command(best), *_left_out(best), *beside(best), *_requests(answer))
-        sections.append(Section("command", command, say("The command to paste"), quiet=True))
+        sections.append(Section(command, say("The command to paste"), quiet=True))
     else:
         verdict = Verdict(_none(answer), "bad", (*wanted, _enough(answer)))
     if answer.layouts:
-        sections.append(Section("layouts", (_layouts(answer),), say("What was tried"), quiet=True, spare=1))
+        sections.append(Section((_layouts(answer),), say("What was tried"), quiet=True, spare=1))
     return Page(head.title, (), tuple(sections), answer.warnings, head.notes, verdict=verdict)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from glm_kvplan.show.chart import FrontierChart, Reach
+from glm_kvplan.show.chart import FrontierChart, Look, Reach
 from glm_kvplan.show.format import whole
 from glm_kvplan.show.page import Column, Figure, Table, rows
 from glm_kvplan.show.said import Text, say
@@ -46,7 +46,7 @@ def lengths(longest: int) -> tuple[int, ...]:
 def frontier_figure(
     frontier: Frontier,
     planned: tuple[float, int],
-    looks: Mapping[str, str],
+    looks: Mapping[str, Look],
     *,
     best: Text,
     column: Text,

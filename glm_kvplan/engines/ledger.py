@@ -1,6 +1,6 @@
 """What pages and JSON documents say of a kind of memory, whatever the engine: its words, and its bill on one rank."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Account(NamedTuple):
@@ -11,7 +11,7 @@ class Account(NamedTuple):
 
     name: str  # as in `TensorSpec.component`
     title: str
-    unit: str  # "token", "state slot", "request row", "block", ...
+    unit: Literal["token", "page", "state slot", "request row", "state", "request", "block", "rank"]
     formula: str
     source: str  # file:line at the release it was read from
     charged: bool  # the engine's memory budget pays for it

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from glm_kvplan.certainty import Whose
 from glm_kvplan.engines.ledger import Ledger
 
 # Measures that every engine gives, under these names; an engine's own stand beside them under its own names.
@@ -23,8 +24,8 @@ class Measure(NamedTuple):
 
     name: str
     value: int | float | str | None
-    unit: str  # "token", "request", "byte", "GPU", ...; empty for what is counted in nothing
-    whose: Literal["GPU", "worker", "deployment"]
+    unit: Literal["token", "request", "state slot", "block", "byte", "GiB", "GPU", ""]  # "": counted in nothing
+    whose: Whose
 
 
 class Bound(NamedTuple):

@@ -35,7 +35,7 @@ def flags_section(choices: tuple[Choice, ...]) -> Section:
     )
     columns = tuple(map(Column, (say("flag"), say("value"), say("from"), say("reason"), say("source"))))
     table = Table(columns, found, folded=say("{count} flags", count=len(found)))
-    return Section("flags", (table,), say("The resolved flags, with reasons"))
+    return Section((table,), say("The resolved flags, with reasons"))
 
 
 def moving_panels(panels: Sequence[Panel]) -> tuple[tuple[Panel, ...], tuple[Bar, ...]]:
@@ -69,7 +69,7 @@ def idle_lines(bars: Sequence[Bar]) -> tuple[Line, ...]:
 
 def made_section(head: Head, made: Made) -> Section:
     intro = say("Made with kvplan {version} on {day} by:", version=head.kvplan, day=made.day)
-    return Section("made", (Code(made.command, intro),), say("How this page was made"))
+    return Section((Code(made.command, intro),), say("How this page was made"))
 
 
 def footer(head: Head) -> tuple[Text, ...]:

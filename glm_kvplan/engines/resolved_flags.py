@@ -20,7 +20,7 @@ class ResolveAnswer(NamedTuple):
 def resolved_page(answer: ResolveAnswer) -> Page:
     """Every flag with its value and where it comes from, the reason and its source."""
     head = answer.head
-    section = Section("flags", (choices_table(answer.choices),), say("The resolved flags, with reasons"), quiet=True)
+    section = Section((choices_table(answer.choices),), say("The resolved flags, with reasons"), quiet=True)
     return Page(head.title, (Line(head.layout, "muted"),), (section,), answer.warnings, head.notes)
 
 

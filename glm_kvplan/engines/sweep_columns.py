@@ -6,8 +6,9 @@ An engine's `answers/sweep_point.py` is a `Sweeping`: its columns, COMMON first,
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from glm_kvplan.certainty import Whose
 from glm_kvplan.show.said import Text, say
 
 if TYPE_CHECKING:
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from glm_kvplan.workload import Demand
 
 
+ResultKind = Literal["int", "float", "text", "flag"]
+
+
 class Column(NamedTuple):
-    """`kind` is int, float, text or flag (on or off); a value may always be missing (None).
+    """A value may always be missing (None); a flag is on or off.
 
     `whose` number it is: "deployment" (all GPUs), "worker" (one scheduler with pools of its own), "GPU", or "request"
     (one request, on one GPU). Tables show the columns with a title; where they are too narrow, the lowest `spare` goes
@@ -25,9 +29,9 @@ class Column(NamedTuple):
     """
 
     name: str
-    kind: str
+    kind: ResultKind
     help: str
-    whose: str = ""
+    whose: Whose | Literal["request", ""] = ""
     title: Text = ""
     spare: int = 0
 

@@ -1,8 +1,9 @@
 """The two readings of free memory that the engine sizes its pools by: measured, or estimated from the card."""
 
 from math import isfinite
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from glm_kvplan.certainty import Certainty, How
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.before_load import taken_before_load
 from glm_kvplan.memory.calibration import BOOT_TO_BOOT_GIB, Calibration
@@ -18,7 +19,7 @@ class NoRoomError(InputError):
     is_no = True
 
 
-CALIBRATED = "calibrated"
+CALIBRATED: Final = "calibrated"
 TARGET, DRAFT = "target weights", "draft weights"  # names of parts that are looked up again
 
 
@@ -28,7 +29,7 @@ class MemoryPart(NamedTuple):
     name: str
     gib: float
     error_gib: float
-    how: str  # "measured", "given", "calibrated" (by another boot) or "estimated"
+    how: How  # "measured", "given", "calibrated" (by another boot) or "estimated"
     source: str
 
 
@@ -42,7 +43,7 @@ class MemoryBudget(NamedTuple):
 
     pre_gib: float
     available_gib: float
-    how: str
+    how: How
     error_gib: float
     total_gib: float | None  # the card's own total; None where no card was named
     weights_gib: float | None  # target, of the rank that decides; None where unknown
@@ -61,12 +62,12 @@ class MemoryBudget(NamedTuple):
         return (f"calibrated by {found[0].source}: {', '.join(names)}; the rest is estimated",) if found else ()
 
     @property
-    def certainty(self) -> str:
+    def certainty(self) -> Certainty:
         """Of what follows from it: "derived", "estimated" or "upper bound"."""
         return "upper bound" if self.upper_bound else self.reading
 
     @property
-    def reading(self) -> str:
+    def reading(self) -> Certainty:
         """Of the memory itself: "derived" or "estimated"."""
         return "derived" if self.how == "measured" else "estimated"
 
@@ -121,6 +122,7 @@ def memory_budget(
             raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
     total = None if gpu is None else _total(gpu)
     before, first = _before_load(placement, gpu, pre_gib, calibration)
+    how: How
     loaded = _loaded(placement, weights_gib, draft_weights_gib, weights, calibration)
     if available_gib is not None:
         if available_gib > before:
@@ -157,7 +159,7 @@ def memory_budget(
     return found._replace(graphs_off_gib=calibration.graphs_off_gib)
 
 
-def show_gib(gib: float, how: str) -> str:
+def show_gib(gib: float, how: How) -> str:
     """A reading with the digits it deserves: two decimals as the engine prints where measured, one where not."""
     return f"{gib:.2f}" if how in ("measured", "given") else f"~{gib:.1f}"
 
@@ -256,7 +258,7 @@ def _estimated_part(name: str, nbytes: int, weights: WeightEstimate) -> MemoryPa
 def _budget(
     before: float,
     available: float,
-    how: str,
+    how: How,
     error: float,
     total: float | None,
     loaded: tuple[MemoryPart, ...],

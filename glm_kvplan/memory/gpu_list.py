@@ -21,4 +21,4 @@ def gpus_page(answer: GpusAnswer) -> Page:
     found = tuple(
         Row((card.name, card.memory_mib, ".".join(map(str, card.capability)), card.source)) for card in answer.gpus
     )
-    return Page("", (), (Section("gpus", (Table(columns, found),)),))
+    return Page("", (), (Section((Table(columns, found),)),))

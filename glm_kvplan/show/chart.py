@@ -1,12 +1,14 @@
 """What a chart shows, as plain data: bars that add up, a frontier, a curve, panels of bars. drawing.py draws them.
 
-A `look` names a colour and says what it stands for: the three ledgers (latent, index, states), other, loaded, free,
-alarm, cap. `alt` says in a sentence what a chart shows.
+A `look` names a colour and says what it stands for: the three ledgers (latent, index, states) and the rest. `alt` says
+in a sentence what a chart shows.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glm_kvplan.show.said import Text
+
+Look = Literal["latent", "index", "states", "other", "loaded", "free", "alarm", "cap"]
 
 
 class Bar(NamedTuple):
@@ -14,7 +16,7 @@ class Bar(NamedTuple):
 
     name: Text
     value: int | float
-    look: str
+    look: Look
     estimated: bool = False
     mark: str = ""  # behind its name, and the bar is striped; a stack's `marks` say what it means
     text: Text = ""
@@ -32,7 +34,7 @@ class Stack(NamedTuple):
     bars: tuple[Bar, ...]
     total: int
     alt: Text = ""
-    looks: tuple[tuple[str, Text], ...] = ()
+    looks: tuple[tuple[Look, Text], ...] = ()
     marks: tuple[tuple[str, Text], ...] = ()
 
 
@@ -42,7 +44,7 @@ class Reach(NamedTuple):
     length: int
     fit: int
     limit: Text
-    look: str
+    look: Look
     best: int
 
 

@@ -63,7 +63,7 @@ class _Writer:
             self.section(main, section)
         if page.notes:
             notes = tuple(Line(note) for note in page.notes)
-            self.section(main, Section("notes", notes, say("Notes")))
+            self.section(main, Section(notes, say("Notes")))
         footer = SubElement(body, "footer")
         for text in page.footer:
             self.text(footer, "p", text)
@@ -80,7 +80,7 @@ class _Writer:
         span.text, span.tail = mark, xml(self.words(text))
 
     def section(self, parent: Element, section: Section) -> None:
-        box = SubElement(parent, "section", id=section.name)
+        box = SubElement(parent, "section")
         if section.title:
             self.text(box, "h2", section.title)
         for block in section.blocks:

@@ -1,22 +1,26 @@
 """An answer as a page: sections of lines, tables, charts and code. Every form is printed from it; nothing is computed.
 
 Texts are data or sentences (`said.Text`); the renderers make both printable, callers never escape anything.
-Tones: "" (plain), "strong", "muted", "good", "careful", "bad".
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glm_kvplan.show.chart import Chart
 from glm_kvplan.show.said import Text
 
 Value = Text | int | float | None
+Tone = Literal["", "strong", "muted", "good", "careful", "bad"]  # "": plain
+Kind = Literal[
+    "text", "code", "fixed", "note", "share", "count", "change", "bytes", "byte_change", "decimal", "binary",
+    "binary_change", "gib", "gb", "gib_change",
+]  # fmt: skip  # as cells.py writes them
 
 
 class Line(NamedTuple):
     """A paragraph."""
 
     text: Text
-    tone: str = ""
+    tone: Tone = ""
 
 
 class Column(NamedTuple):
@@ -27,7 +31,7 @@ class Column(NamedTuple):
     """
 
     title: Text = ""
-    kind: str = "text"
+    kind: Kind = "text"
     spare: int = 0
 
 
@@ -35,9 +39,9 @@ class Cell(NamedTuple):
     """A value with more to say of it: its tone, that it is an estimate or an upper bound, or a kind of its own."""
 
     value: Value
-    tone: str = ""
+    tone: Tone = ""
     estimated: bool = False
-    kind: str = ""
+    kind: Kind | Literal[""] = ""
     at_most: bool = False
 
 
@@ -45,7 +49,7 @@ class Row(NamedTuple):
     """Cells of a table, as many as it has columns; a single one is a heading over the rows below it."""
 
     cells: tuple[Cell | Value, ...]
-    tone: str = ""
+    tone: Tone = ""
 
 
 class Table(NamedTuple):
@@ -84,11 +88,10 @@ class Section(NamedTuple):
     Where one screen is to hold the page, sections with a `spare` number are left out, the lowest first, and named.
     """
 
-    name: str
     blocks: tuple[Block, ...]
     title: Text = ""
     quiet: bool = False
-    tone: str = "strong"  # of its title
+    tone: Tone = "strong"  # of its title
     spare: int = 0
 
 
@@ -96,7 +99,7 @@ class Verdict(NamedTuple):
     """The answer in a sentence, its tone ("good", "careful" or "bad"), and the remarks that belong to it."""
 
     text: Text
-    tone: str
+    tone: Tone
     remarks: tuple[Text, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from glm_kvplan.show.cells import cell_of, cell_text, numeric
 from glm_kvplan.show.format import bar
-from glm_kvplan.show.page import Column, Table
+from glm_kvplan.show.page import Column, Table, Tone
 from glm_kvplan.show.printable import terminal
 from glm_kvplan.show.said import Words
 from glm_kvplan.show.terminal import Piece, Screen
@@ -39,7 +39,8 @@ def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]
     gap, found = widths
     if table.head:
         head = [(n, titles[n]) for n in columns]
-        lines += _row(head, [""] * len(columns), "strong", table.columns, found, gap)
+        plain: list[Tone] = [""] * len(columns)
+        lines += _row(head, plain, "strong", table.columns, found, gap)
     for row, cells in zip(table.rows, texts, strict=True):
         if len(cells) == 1 < len(table.columns):
             lines += [[(line, row.tone)] for line in wrap(cells[0], screen.width, 0)]
@@ -112,8 +113,8 @@ def _shared(natural: list[int], least: list[int], inside: int) -> list[int]:
 
 def _row(
     cells: list[tuple[int, str]],
-    tones: list[str],
-    tone: str,
+    tones: list[Tone],
+    tone: Tone,
     columns: tuple[Column, ...],
     widths: list[int],
     gap: int,

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "glm_kvplan"
 # From the bottom up: a module imports from its own package and from lower rows.
 LEVELS = (
     ("errors",),
-    ("units", "bisection", "quantile", "kept", "reading"),
+    ("units", "certainty", "bisection", "quantile", "kept", "reading"),
     ("contexts", "tensor"),
     ("workload",),
     ("show",),

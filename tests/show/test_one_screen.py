@@ -71,9 +71,9 @@ PAGE = Page(
     "A page",
     (),
     (
-        Section("kept", (Line("kept"),), "Kept"),
-        Section("first", (Line("first"),) * 5, "First", quiet=True, spare=2),
-        Section("second", (Line("second"),) * 5, "Second", quiet=True, spare=1),
+        Section((Line("kept"),), "Kept"),
+        Section((Line("first"),) * 5, "First", quiet=True, spare=2),
+        Section((Line("second"),) * 5, "Second", quiet=True, spare=1),
     ),
     ("one",),
     footer=("a word is explained",),

@@ -27,7 +27,7 @@ def page(text: str) -> Page:
     bars = Stack("map", text, (Bar(text, 1 << 30, "index"),), 1 << 30)
     blocks = (Line(text), table, Figure(bars), Code(text, text))
     verdict = Verdict(text, "bad", (text,))
-    return Page(text, (Line(text),), (Section("one", blocks, text),), (text,), (text,), (text,), verdict=verdict)
+    return Page(text, (Line(text),), (Section(blocks, text),), (text,), (text,), (text,), verdict=verdict)
 
 
 def on_a_terminal(text: str, width: int = 80, *, coloured: bool = False) -> str:

@@ -396,7 +396,7 @@ def test_the_flags_to_paste_serve_it_all() -> None:
     assert again.gpus == nearest.gpus > 4
     typed = answer_report(again, Demand(parse_contexts("256k"), 64), MemoryGiven())
     assert typed.served.requests == 64 and typed.start.failure is None
-    (section,) = (each for each in report_page(found).sections if each.name == "paste")
+    (section,) = (each for each in report_page(found).sections if str(each.title) == "Flags to paste")
     codes = [block.text for block in section.blocks if not isinstance(block, Line | Table | Figure)]
     for name, value in nearest.flags.items():
         flag = "--" + name.replace("_", "-")
@@ -418,8 +418,8 @@ def test_the_three_ledgers_have_three_colours() -> None:
 
 def test_small_pools_are_one_bar() -> None:
     """And each is in the table under it; the bars still add up."""
-    (figure,) = (block for each in page("host").sections if each.name == "map" for block in each.blocks
-                 if isinstance(block, Figure))  # fmt: skip
+    figures = (block for each in page("host").sections for block in each.blocks if isinstance(block, Figure))
+    (figure,) = (each for each in figures if each.chart.name == "map")
     stack, memory = figure.chart, seen("host").start.memory_map
     assert isinstance(stack, Stack) and memory is not None and figure.numbers is not None
     assert sum(bar.value for bar in stack.bars) == stack.total == memory.total_bytes

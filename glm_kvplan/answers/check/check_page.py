@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from glm_kvplan.answers.check.check_answer import CheckAnswer, FileChecked
 from glm_kvplan.answers.check.finding_words import advice, amount, binding, caused, comes_out, summary
 from glm_kvplan.answers.check.findings import Finding
-from glm_kvplan.show.page import Block, Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Block, Cell, Column, Line, Page, Row, Section, Table, Tone
 from glm_kvplan.show.said import say
 
-_TONES = {"holds": "good", "fails": "bad", "warns": "careful", "tolerated": "muted"}
+_TONES: dict[str, Tone] = {"holds": "good", "fails": "bad", "warns": "careful", "tolerated": "muted"}
 _MARKS = {"holds": "holds", "fails": "FAILS", "warns": "warns", "tolerated": "tolerated"}
 
 
@@ -17,12 +17,11 @@ def check_page(answer: CheckAnswer) -> Page:
     lead = (Line(summary(answer), "bad" if failed else "good"),) if len(answer.files) > 1 else ()
     sections = tuple(
         Section(
-            f"file-{number}",
             tuple(_file(file)),
             say("{path}: {verdict}", path=_place(file), verdict=say(file.verdict)),
             tone="good" if file.verdict == "holds" else "bad",
         )
-        for number, file in enumerate(answer.files)
+        for file in answer.files
     )
     return Page("kvplan check", lead, sections, quiet=True)
 

@@ -5,31 +5,28 @@ from collections.abc import Iterator
 from glm_kvplan.answers.diff.base_answer import ADDED, CHANGED, REMOVED, SAME, UNCLEAR, BaseAnswer, FileDiff, OneSide
 from glm_kvplan.answers.diff.diff_page import TWO_ENGINES, change_tables
 from glm_kvplan.engines.measures import SHARED
-from glm_kvplan.show.page import Block, Cell, Column, Line, Page, Row, Section, Table
+from glm_kvplan.show.page import Block, Cell, Column, Line, Page, Row, Section, Table, Tone
 from glm_kvplan.show.said import Said, say
 
-_TONES = {ADDED: "good", REMOVED: "careful", UNCLEAR: "bad"}
+_TONES: dict[str, Tone] = {ADDED: "good", REMOVED: "careful", UNCLEAR: "bad"}
 
 
 def base_page(answer: BaseAnswer) -> Page:
     sections = tuple(
-        section
-        for number, file in enumerate(answer.files)
-        if file.status != SAME
-        for section in _sections(f"file-{number}", file, answer.base)
+        section for file in answer.files if file.status != SAME for section in _sections(file, answer.base)
     )
     title = say("from {base} to the work tree", base=answer.base)
     return Page(title, (Line(_summary(answer)),), sections)
 
 
-def _sections(name: str, file: FileDiff, base: str) -> Iterator[Section]:
+def _sections(file: FileDiff, base: str) -> Iterator[Section]:
     title = say("{path}: {status}", path=file.path, status=say(file.status))
-    yield Section(name, tuple(_head(file)), title, tone=_TONES.get(file.status, "strong"))
+    yield Section(tuple(_head(file)), title, tone=_TONES.get(file.status, "strong"))
     if file.diff is not None:
-        for kind, table in change_tables(file.diff, (base, say("now"))):
-            yield Section(f"{name}-{kind}", (table,))
+        for table in change_tables(file.diff, (base, say("now"))):
+            yield Section((table,))
         if file.diff.warnings:
-            yield Section(f"{name}-warnings", tuple(Line(warning, "careful") for warning in file.diff.warnings))
+            yield Section(tuple(Line(warning, "careful") for warning in file.diff.warnings))
 
 
 def _summary(answer: BaseAnswer) -> Said:

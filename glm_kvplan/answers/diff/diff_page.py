@@ -21,22 +21,20 @@ _NUMBERS = ("served", "size", "unit")
 
 
 def diff_page(answer: DiffAnswer) -> Page:
-    sections = tuple(
-        Section(kind, (table._replace(title=""),), table.title) for kind, table in change_tables(answer, ("A", "B"))
-    )
-    nothing = Section("nothing", (Line(say("nothing that touches memory changes")),))
+    sections = tuple(Section((table._replace(title=""),), table.title) for table in change_tables(answer, ("A", "B")))
+    nothing = Section((Line(say("nothing that touches memory changes")),))
     lead = [_layout(answer.a), Line(_name("B", answer.b), "strong"), _layout(answer.b)]
     if not answer.same_engine:
         lead.append(TWO_ENGINES)
     return Page(_name("A", answer.a), tuple(lead), sections or (nothing,), answer.warnings, notes_of(answer))
 
 
-def change_tables(answer: DiffAnswer, sides: tuple[Text, Text]) -> Iterator[tuple[str, Table]]:
+def change_tables(answer: DiffAnswer, sides: tuple[Text, Text]) -> Iterator[Table]:
     """A table for each kind of change with its title; `sides` are the titles of the columns."""
     for kind, title in _TITLES.items():
         found = [change for change in answer.changes if change.kind == kind]
         if found:
-            yield kind, _table(kind, found, sides)._replace(title=say(title, context=f"{answer.context:,}"))
+            yield _table(kind, found, sides)._replace(title=say(title, context=f"{answer.context:,}"))
 
 
 def _name(mark: str, side: SideShown) -> Said:
@@ -60,8 +58,8 @@ def _table(kind: str, found: list[Change], sides: tuple[Text, Text]) -> Table:
 
 
 def _pool(change: Change) -> Row:
-    tone = "bad" if change.nbytes > 0 else "good"
-    return Row((say(change.name), _value(change.before), _value(change.after), Cell(change.nbytes, tone)))
+    difference = Cell(change.nbytes, "bad" if change.nbytes > 0 else "good")
+    return Row((say(change.name), _value(change.before), _value(change.after), difference))
 
 
 def _number(change: Change) -> Row:
@@ -69,9 +67,10 @@ def _number(change: Change) -> Row:
     difference = after - before if isinstance(before, int) and isinstance(after, int) else None
     if change.kind != "served":
         return Row((change.name, _value(before), _value(after), difference))
-    kind, difference_kind = ("binary", "binary_change") if change.name.endswith("_bytes") else ("", "")
-    values = (Cell(_value(before), kind=kind), Cell(_value(after), kind=kind), Cell(difference, kind=difference_kind))
-    return Row((say(SHARED[change.name]), *values))
+    if change.name.endswith("_bytes"):
+        sides = (Cell(_value(each), kind="binary") for each in (before, after))
+        return Row((say(SHARED[change.name]), *sides, Cell(difference, kind="binary_change")))
+    return Row((say(SHARED[change.name]), _value(before), _value(after), difference))
 
 
 def _word(change: Change) -> Row:

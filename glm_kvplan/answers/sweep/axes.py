@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from math import prod
+from typing import Literal
 
 from glm_kvplan.answers.sweep.spans import Span, read_list, read_numbers
 from glm_kvplan.engines.by_name import NAMES, assumed_engine, engine_named, find_release, told_engine
 from glm_kvplan.engines.flag import Flag, option_of, read_value
 from glm_kvplan.engines.protocol import Engine, Release
-from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, sweeping
+from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, ResultKind, sweeping
 from glm_kvplan.engines.twins import twin_in
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.model.checkpoints import find_checkpoint
 
 ENGINE = "engine"
-_OWN = {
+Role = Literal["flag", "site", "memory", "workload"]
+_OWN: dict[str, tuple[Role, ResultKind]] = {
     ENGINE: ("site", "text"),
     "gpu": ("site", "text"),
     "pre_gib": ("memory", "float"),
@@ -31,7 +33,7 @@ _OWN = {
     "prefix_states": ("workload", "int"),
     "prompt": ("workload", "int"),
 }
-_KINDS = {"int": "int", "count": "int", "float": "float", "flag": "flag", "switch": "flag"}
+_KINDS: dict[str, ResultKind] = {"int": "int", "count": "int", "float": "float", "flag": "flag", "switch": "flag"}
 _SWITCH = {"on": True, "true": True, "off": False, "false": False}
 
 
@@ -40,7 +42,7 @@ class Axis:
     """One name and the values it takes in turn. `role`: flag, site (engine, gpu), memory or workload."""
 
     name: str
-    role: str
+    role: Role
     column: Column
     spans: tuple[Span, ...]
     flag: Flag | None = None
@@ -67,6 +69,8 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
         raise InputError(f"--over {text[:60]!r}: write NAME=VALUES, such as mem_fraction_static=0.70..0.90:0.02")
     engine = engine or assumed_engine()
     flags = _by_spelling(engine.name)
+    role: Role
+    kind: ResultKind
     flag = None if name in _OWN else flags.get(name)
     if name in _OWN:
         role, kind = _OWN[name]
@@ -106,7 +110,7 @@ def _by_spelling(engine_name: str) -> Mapping[str, Flag]:
     }
 
 
-def _read(word: str, place: str, name: str, kind: str, flag: Flag | None, engine: Engine) -> Span:
+def _read(word: str, place: str, name: str, kind: ResultKind, flag: Flag | None, engine: Engine) -> Span:
     takes_none = flag is None or "none" not in (flag.choices or ())
     if word == "none" and takes_none and name not in (ENGINE, "gpu"):
         return (None,)

@@ -9,7 +9,7 @@ from glm_kvplan.show import page as pages
 from glm_kvplan.show.page import Block, Cell, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Text, say
 
-_TONES = {"fits": "good", "tight": "careful", "short": "bad"}  # a verdict on what stays free
+_TONES: dict[str, pages.Tone] = {"fits": "good", "tight": "careful", "short": "bad"}  # a verdict on what stays free
 _STATUS, _REASON = sweep_columns.STATUS.name, sweep_columns.REASON.name
 
 
@@ -23,7 +23,7 @@ def sweep_page(answer: SweepAnswer) -> Page:
         *(Line(say("[{number}] {reason}", number=number, reason=reason), "bad") for reason, number in reasons.items()),
     )
     below = tuple(Line(text, "muted") for text in _below(answer))
-    sections = (Section("points", (*blocks, *below), say("Points"), quiet=True),)
+    sections = (Section((*blocks, *below), say("Points"), quiet=True),)
     return Page(answer.title, tuple(_lead(answer)), sections, answer.warnings, answer.notes)
 
 
@@ -84,7 +84,7 @@ def _results(answer: SweepAnswer) -> list[Column]:
     return [column for column in found if not (answer.frontier and column.whose == "worker")]
 
 
-def _kind(column: Column) -> str:
+def _kind(column: Column) -> pages.Kind:
     if column.kind not in ("int", "float"):
         return "text"
     return "decimal" if column.name.endswith("_bytes") else "count"

@@ -8,13 +8,14 @@ from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.vllm.served_requests import served
 from glm_kvplan.engines.vllm.starting import Begun
 from glm_kvplan.engines.vllm.workload_cost import WorkloadCost, workload_cost
+from glm_kvplan.show.chart import Look
 from glm_kvplan.show.said import Text, say
 from glm_kvplan.units import GIB
 from glm_kvplan.workload import Workload
 
 OUTSIDE = ("kept by the driver", "left to others")  # of the share that vLLM takes
 _WEIGHTS, _OFFLOADED = "target weights", "offloaded weights"
-_LOOKS = {"latent_rows": "latent", "mtp_layer": "latent", "index_keys": "index", "kda_state": "states"}
+_LOOKS: dict[str, Look] = {"latent_rows": "latent", "mtp_layer": "latent", "index_keys": "index", "kda_state": "states"}
 
 
 class Segment(NamedTuple):
@@ -22,7 +23,7 @@ class Segment(NamedTuple):
 
     name: str
     nbytes: int
-    look: str
+    look: Look
     estimated: bool
     outside: bool = False
     note: Text = ""

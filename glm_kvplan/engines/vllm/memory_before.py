@@ -8,6 +8,7 @@ others are estimated here from what public logs print, each with what it may be 
 from math import ceil, isfinite
 from typing import NamedTuple
 
+from glm_kvplan.certainty import Certainty, How
 from glm_kvplan.engines.vllm.components.index_keys import key_bytes
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.errors import InputError, RefusedError
@@ -60,7 +61,7 @@ class Available(NamedTuple):
     `how`: "given", "measured" or "estimated".
     """
 
-    how: str
+    how: How
     nbytes: int
     low_bytes: int
     high_bytes: int
@@ -72,7 +73,7 @@ class Available(NamedTuple):
         return -sum(part.gib for part in self.parts if part.name in (TARGET, DRAFT))
 
     @property
-    def certainty(self) -> str:
+    def certainty(self) -> Certainty:
         """Of what follows from it: "derived" or "estimated"."""
         return "estimated" if self.how == "estimated" else "derived"
 
@@ -109,7 +110,7 @@ def available(
     return _estimated(rank, gpu, weights_gib, draft_weights_gib, weights, images)
 
 
-def _exactly(nbytes: int, how: str, source: str) -> Available:
+def _exactly(nbytes: int, how: How, source: str) -> Available:
     return Available(how, nbytes, nbytes, nbytes, (MemoryPart("available", nbytes / GIB, 0.0, how, source),))
 
 

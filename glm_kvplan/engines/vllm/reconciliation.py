@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glm_kvplan.engines.vllm.boot_lines import Boot, Printed
 from glm_kvplan.engines.vllm.components import kda_state
@@ -22,15 +22,19 @@ BLOCKS = "blocks of the memory"
 _TELLING = ("cache tokens", "concurrency", "block size", "state padding %", "context", "longest that fits")
 
 
+RowVerdict = Literal["same", "within", "differs", "not planned"]
+PrintedUnit = Literal["GiB", "tokens", "blocks", "%", "x"]
+
+
 class LogRow(NamedTuple):
-    """One printed number. `verdict`: same, within (the estimate's interval), differs, or not planned."""
+    """One printed number. `verdict`: within is in the estimate's interval."""
 
     title: str
     printed: float
     planned: float | None
     error: float  # what `planned` may be off by
-    unit: str  # "GiB", "tokens", "blocks", "%", "x"
-    verdict: str
+    unit: PrintedUnit
+    verdict: RowVerdict
     explanation: str
     line: int
 
@@ -95,11 +99,12 @@ def _matching_start(boot: Boot, plan: Plan) -> Start | None:
 
 def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> Iterator[LogRow]:
     printed, deployment = boot.printed, plan.deployment
-    for name, value, unit in (
+    sizes: tuple[tuple[str, float | None, PrintedUnit], ...] = (
         ("block size", deployment.block_size, "tokens"),
         ("context", deployment.max_model_len if not deployment.fits_max_model_len else None, "tokens"),
         ("state padding %", _padding(plan), "%"),
-    ):
+    )
+    for name, value, unit in sizes:
         if name in printed:
             yield _exact(printed[name], value, unit, _why(plan, name))
     yield from _memory_rows(boot, plan, given)
@@ -136,8 +141,8 @@ def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> It
                      "same" if fits else "differs", "the printed memory over a block's bytes", count.line)  # fmt: skip
 
 
-def _exact(printed: Printed, planned: float | None, unit: str, why: str) -> LogRow:
-    verdict = "not planned" if planned is None else "same" if printed.agrees(planned) else "differs"
+def _exact(printed: Printed, planned: float | None, unit: PrintedUnit, why: str) -> LogRow:
+    verdict: RowVerdict = "not planned" if planned is None else "same" if printed.agrees(planned) else "differs"
     return LogRow(printed.name, printed.value, planned, 0.0, unit, verdict, why, printed.line)
 
 
@@ -178,7 +183,7 @@ def _profiled(printed: Mapping[str, Printed], parts: tuple[MemoryPart, ...]) -> 
 
 
 def _estimate(printed: Printed, planned: float, error: float, why: str) -> LogRow:
-    verdict = "within" if abs(printed.value - planned) <= error + printed.step / 2 else "differs"
+    verdict: RowVerdict = "within" if abs(printed.value - planned) <= error + printed.step / 2 else "differs"
     return LogRow(printed.name, printed.value, planned, error, "GiB", verdict, why, printed.line)
 
 
@@ -208,7 +213,7 @@ def _blocks_of_the_memory(plan: Plan, printed: Mapping[str, Printed], found: Sta
     low, high = plan.blocks.count(known.low_bytes), plan.blocks.count(known.high_bytes)
     inside = low <= found.count <= high
     # engines beside each other have each its own memory, and the log prints the least of all
-    verdict = "same" if inside else "differs" if deployment.data_parallel_size == 1 else "not planned"
+    verdict: RowVerdict = "same" if inside else "differs" if deployment.data_parallel_size == 1 else "not planned"
     why = "the printed memory over a block's bytes" if known.how == "measured" else "as the flags fix them"
     if not inside:
         why = f"{why}: {low} to {high}" if low != high else f"{why}: {low}"

@@ -1,16 +1,18 @@
 """What vLLM does with the memory it has for blocks: how many, the context they allow, and whether it starts."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glm_kvplan.engines.vllm.blocks import Blocks
 from glm_kvplan.units import GIB
+
+FailureKind = Literal["no memory", "one request", "requests above blocks"]
 
 
 class Failure(NamedTuple):
     """Why a start fails, in our words, and where the release says so."""
 
-    kind: str  # "no memory", "one request", "requests above blocks"
+    kind: FailureKind
     reason: str
     source: str
 
@@ -73,7 +75,7 @@ def start(blocks: Blocks, available: int) -> Start:
     if deployment.fits_max_model_len:
         length = max(min(length, blocks.longest_context(count)), 0)
 
-    def failing(kind: str, reason: str, subject: str) -> Start:
+    def failing(kind: FailureKind, reason: str, subject: str) -> Start:
         return Start(blocks, available, count, length, Failure(kind, reason, profile.source(subject)))
 
     if available < 0:

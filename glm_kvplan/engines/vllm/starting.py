@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.vllm.memory_before import Available, available, total_gib
 from glm_kvplan.engines.vllm.needed_blocks import NumBlocks
 from glm_kvplan.engines.vllm.plan import Plan
@@ -37,7 +38,7 @@ class Begun:
         return NumBlocks(self.start.count)
 
     @property
-    def certainty(self) -> str:
+    def certainty(self) -> Certainty:
         return self.memory.certainty
 
 

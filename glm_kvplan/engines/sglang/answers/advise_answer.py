@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.flag import only_try
@@ -112,7 +113,7 @@ def answer_advise(
     )
 
 
-def _host(found: Advice, certainty: str) -> "HostShown | None":
+def _host(found: Advice, certainty: Certainty) -> "HostShown | None":
     """HiCache's host pools; nothing of them is loaded where there are none."""
     if found.host is None:
         return None

@@ -12,7 +12,7 @@ from glm_kvplan.engines.sglang.answers.terms import terms
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import count, gib, whole
-from glm_kvplan.show.page import Code, Column, Line, Page, Row, Section, Table, Verdict
+from glm_kvplan.show.page import Code, Column, Line, Page, Row, Section, Table, Tone, Verdict
 from glm_kvplan.show.said import say
 from glm_kvplan.units import GIB
 
@@ -26,13 +26,13 @@ def advise_page(answer: AdviseAnswer) -> Page:
         wanted = whole(answer.demand.concurrency)
         intro = say("flags to add; they serve {served} of {wanted} at once:", served=served, wanted=wanted)
         blocks: tuple[Line | Code, ...] = (Code(words, intro), *_promise(answer))
-        sections.append(Section("flags", blocks, say("Flags to add"), quiet=True))
+        sections.append(Section(blocks, say("Flags to add"), quiet=True))
         last = 0 if answer.holds else 4
-        sections.append(Section("pools", tuple(_pools(answer)), say("The pools"), quiet=True, spare=last))
-        sections.append(Section("split", tuple(_split(answer)), say("The engine's own split"), quiet=True, spare=2))
-        sections.append(Section("headroom", tuple(_beside(answer)), say("Headroom"), quiet=True, spare=3))
+        sections.append(Section(tuple(_pools(answer)), say("The pools"), quiet=True, spare=last))
+        sections.append(Section(tuple(_split(answer)), say("The engine's own split"), quiet=True, spare=2))
+        sections.append(Section(tuple(_beside(answer)), say("Headroom"), quiet=True, spare=3))
     if answer.shortage is not None:
-        sections.append(Section("shortage", tuple(_shortage(answer)), say("What is short"), quiet=True))
+        sections.append(Section(tuple(_shortage(answer)), say("What is short"), quiet=True))
     hazards = () if answer.host is None else tuple(hazard.message for hazard in answer.host.hazards)
     return Page(
         head.title,
@@ -123,7 +123,7 @@ def _beside(answer: AdviseAnswer) -> Iterator[Line]:
         yield host_line(max(host.bytes_by_host), available, fits=host.holds, at_most=automatic)
 
 
-def _serving_tone(answer: AdviseAnswer) -> str:
+def _serving_tone(answer: AdviseAnswer) -> Tone:
     headroom = answer.headroom
     if headroom.free_bytes < headroom.needed_bytes:
         return "bad"

@@ -12,15 +12,15 @@ def comparison_page(answer: EngineComparison) -> Page:
     before, after = answer.before, answer.after
     columns = (Column(say("profile field"), "code"), Column(before), Column(after))
     fields = tuple(Row((each.name, _word(each.before), _word(each.after))) for each in answer.fields)
-    sections = [Section("fields", (Table(columns, fields),), say("Profile fields"), quiet=True)]
-    for number, compared in enumerate(answer.deployments):
+    sections = [Section((Table(columns, fields),), say("Profile fields"), quiet=True)]
+    for compared in answer.deployments:
         title = say(
             "{deployment}, {requests} requests of {context} tokens",
             deployment=compared.deployment,
             requests=answer.workload.concurrency,
             context=f"{answer.workload.context:,}",
         )
-        sections.append(Section(f"deployment-{number}", (_change_table(compared.changes, before, after),), title))
+        sections.append(Section((_change_table(compared.changes, before, after),), title))
     return Page(say("SGLang {before} → {after}", before=before, after=after), (), tuple(sections))
 
 

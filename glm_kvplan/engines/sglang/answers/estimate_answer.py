@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang.answers.map_shown import MapShown, show_map
@@ -65,7 +66,7 @@ class StageShown(NamedTuple):
     charged_bytes: int
     allocated_bytes: int
     difference: tuple[DifferenceShown, ...]
-    certainty: str
+    certainty: Certainty
 
 
 class MixShown(NamedTuple):

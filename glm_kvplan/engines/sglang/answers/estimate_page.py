@@ -8,7 +8,7 @@ from glm_kvplan.engines.sglang.answers.host_page import host_sections
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.engines.sglang.answers.terms import terms
 from glm_kvplan.show.format import SHORT_UNIT, count, decimal, gib, whole
-from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Verdict
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Tone, Verdict
 from glm_kvplan.show.said import Said, say
 from glm_kvplan.units import GIB
 
@@ -21,10 +21,10 @@ def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     if verdict is None:
         lead += [Line(_sum(answer), "strong"), *map(Line, _remarks(answer))]
     sections = [
-        Section("ledgers", (_ledger_table(answer, stage),), say("What one rank's ledgers cost"), quiet=True),
-        Section("request", (Line(_request(answer)),), say("One request"), quiet=True, spare=4),
-        Section("allocated", (_allocation_table(stage),), say("What one rank's pools take"), quiet=True, spare=2),
-        Section("map", (Figure(map_stack(answer.memory_map)),), say("Memory map"), quiet=True, spare=1),
+        Section((_ledger_table(answer, stage),), say("What one rank's ledgers cost"), quiet=True),
+        Section((Line(_request(answer)),), say("One request"), quiet=True, spare=4),
+        Section((_allocation_table(stage),), say("What one rank's pools take"), quiet=True, spare=2),
+        Section((Figure(map_stack(answer.memory_map)),), say("Memory map"), quiet=True, spare=1),
     ]
     if answer.host is not None:
         sections += host_sections(answer.host)
@@ -41,8 +41,9 @@ def _verdict(answer: EstimateAnswer, fit: FitShown) -> Verdict:
         None: "Perhaps: pools of {requests} may fit beside the weights: {pools} of {left}",
         False: "No: pools of {requests} do not fit beside the weights: {pools} of {left}",
     }
-    tones = {True: "good", None: "careful", False: "bad"}
-    text, tone, remarks = say("No: {reason}.", reason=fit.reason), "bad", tuple(_remarks(answer))
+    tones: dict[bool | None, Tone] = {True: "good", None: "careful", False: "bad"}
+    text, remarks = say("No: {reason}.", reason=fit.reason), tuple(_remarks(answer))
+    tone: Tone = "bad"
     if not fit.reason:
         tone = tones[fit.fits]
         text = say(
@@ -184,4 +185,4 @@ def _explained(ledger: LedgerShown) -> Section:
     if ledger.written_bytes_per_unit != ledger.bytes_per_unit:
         lines.append(Line(say("  reserved; written are {size} B of it", size=whole(ledger.written_bytes_per_unit))))
     lines.append(Line(say("  source: {source}", source=ledger.source), "muted"))
-    return Section(f"ledger-{ledger.name}", tuple(lines))
+    return Section(tuple(lines))

@@ -34,9 +34,9 @@ def _places(answer: PlacesAnswer) -> Page:
     why = Table((Column(say("object")), Column(say("why"))), reasons, head=False)
     head = answer.head
     sections = (
-        Section("map", (Table(columns, tuple(found)),)),
-        Section("why", (why,)),
-        Section("tree", (Line(_tree(answer)),)),
+        Section((Table(columns, tuple(found)),)),
+        Section((why,)),
+        Section((Line(_tree(answer)),)),
     )
     return Page(say("{title}: {layout}", title=head.title, layout=head.layout), (), sections, notes=head.notes)
 

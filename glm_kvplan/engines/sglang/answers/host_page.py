@@ -19,16 +19,16 @@ _TITLE = "Host memory (HiCache)"
 def host_section(host: HostShown) -> Section:
     """The pools of the fullest rank and host, and everything that speaks for or against them but the hazards."""
     blocks = tuple(block for section in host_sections(host) for block in section.blocks)
-    return Section("host", blocks, say(_TITLE))
+    return Section(blocks, say(_TITLE))
 
 
 def host_sections(host: HostShown) -> Iterator[Section]:
     """The same in two: whether the pools fit, and as a detail what they are."""
     sized = Line(how_sized(host))
-    yield Section("host", (sized,) if host.fit is None else tuple(_about_fit(host)), say(_TITLE))
+    yield Section((sized,) if host.fit is None else tuple(_about_fit(host)), say(_TITLE))
     pools = (*_about_pools(host), *coverage_lines(host))
     pools = pools if host.fit is None else (sized, *pools)
-    yield Section("host-pools", pools, say("The host pools"), spare=3)
+    yield Section(pools, say("The host pools"), spare=3)
 
 
 def host_line(taken: int, available: int | None, *, fits: bool = True, at_most: bool = False) -> Line:

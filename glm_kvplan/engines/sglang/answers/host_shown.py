@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.sglang.components.host_pools import HostPool
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.sizing.host_answer import HostAnswer, HostGiven
@@ -110,7 +111,7 @@ class HostShown(NamedTuple):
     balance: BalanceShown | None
     level: LevelShown | None
     hazards: tuple[Hazard, ...]
-    certainty: str
+    certainty: Certainty
 
     @property
     def fullest(self) -> StageShown:
@@ -130,7 +131,7 @@ class HostShown(NamedTuple):
         return self.fit is None or self.fit.fits
 
 
-def show_host(answer: HostAnswer | None, certainty: str = "exact") -> HostShown | None:
+def show_host(answer: HostAnswer | None, certainty: Certainty = "exact") -> HostShown | None:
     """The `host` of an answer, as sure as the device pools' sizes are; None where HiCache is off."""
     if answer is None:
         return None

@@ -3,12 +3,12 @@
 from glm_kvplan.engines.sglang.answers.map_shown import MapShown
 from glm_kvplan.engines.sglang.sizing.memory_map import FREE
 from glm_kvplan.engines.sglang.sizing.pool_map import REST, Segment
-from glm_kvplan.show.chart import Bar, Stack
-from glm_kvplan.show.said import say
+from glm_kvplan.show.chart import Bar, Look, Stack
+from glm_kvplan.show.said import Said, say
 from glm_kvplan.show.text_bars import bar_size
 
 _OUTSIDE = "*"
-_LOOKS = (
+_LOOKS: tuple[tuple[Look, Said], ...] = (
     ("loaded", say("before the pools")),
     ("latent", say("latent rows")),
     ("index", say("index keys")),
@@ -55,7 +55,7 @@ def _outside(segment: Segment) -> bool:
     return bool(segment.components) and not segment.charged
 
 
-def _look(segment: Segment) -> str:
+def _look(segment: Segment) -> Look:
     if segment.name in (FREE, REST):
         return "free" if segment.nbytes >= 0 else "alarm"
     return (segment.ledger or "other") if segment.components else "loaded"

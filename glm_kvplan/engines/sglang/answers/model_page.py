@@ -11,8 +11,8 @@ from glm_kvplan.show.said import Text, say
 
 def model_page(answer: ModelAnswer) -> Page:
     sections = (
-        Section("layers", (_layer_table(answer),), say("Layers"), quiet=True),
-        Section("widths", (_width_table(answer),), say("Widths and shapes"), quiet=True),
+        Section((_layer_table(answer),), say("Layers"), quiet=True),
+        Section((_width_table(answer),), say("Widths and shapes"), quiet=True),
     )
     return Page(answer.model.name, (Line(answer.model.origin, "muted"),), sections, notes=answer.notes)
 

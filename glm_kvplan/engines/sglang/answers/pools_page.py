@@ -13,8 +13,8 @@ from glm_kvplan.show.said import Said, Text, say
 
 def pools_page(answer: PoolsAnswer) -> Page:
     sections = (
-        Section("tensors", (listed_tensors(answer.tensors),), say("Tensors"), quiet=True),
-        Section("budget", (_difference_table(answer),), say("Device memory of one rank"), quiet=True),
+        Section((listed_tensors(answer.tensors),), say("Tensors"), quiet=True),
+        Section((_difference_table(answer),), say("Device memory of one rank"), quiet=True),
     )
     head = answer.head
     lead = rank_lines(head.layout, answer.pp_size, answer.pp_rank, answer.layers, answer.sizes)

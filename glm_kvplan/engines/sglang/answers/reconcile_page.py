@@ -17,8 +17,8 @@ def reconcile_page(answer: ReconcileAnswer) -> Page:
     head = answer.head
     lead = (Line(head.layout, "muted"), Line(_origin(answer), "muted"), Line(_memory(answer)))
     sections = (
-        Section("rows", (_table(answer.rows), *_footnotes(answer.rows)), say("Numbers"), quiet=True),
-        Section("verdict", tuple(_verdict(answer)), say("Verdict"), quiet=True),
+        Section((_table(answer.rows), *_footnotes(answer.rows)), say("Numbers"), quiet=True),
+        Section(tuple(_verdict(answer)), say("Verdict"), quiet=True),
     )
     return Page(head.title, lead, sections, answer.warnings, head.notes)
 

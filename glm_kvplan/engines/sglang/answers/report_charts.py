@@ -1,6 +1,6 @@
 """The sections of a report with a chart: what it shows in a sentence, and the same numbers in a table."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from glm_kvplan.engines.frontier_points import frontier_figure
 from glm_kvplan.engines.report_parts import idle_lines, moving_panels
@@ -12,14 +12,14 @@ from glm_kvplan.engines.sglang.sizing.memory_map import FREE, Segment
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.engines.sglang.sizing.ratio_curve import RatioPoint
 from glm_kvplan.show.cells import cell_text
-from glm_kvplan.show.chart import Bar, CurveChart, Mark, Panel, PanelChart, Point
+from glm_kvplan.show.chart import Bar, CurveChart, Look, Mark, Panel, PanelChart, Point
 from glm_kvplan.show.format import binary, decimal, whole
-from glm_kvplan.show.page import Block, Cell, Column, Figure, Line, Row, Section, Table, rows
+from glm_kvplan.show.page import Block, Cell, Column, Figure, Kind, Line, Row, Section, Table, rows
 from glm_kvplan.show.said import ENGLISH, Said, Text, say
 
 _NUMBERS = say("The numbers")
-_LIMITS = {"tokens": "latent", "state slots": "states", "max_running_requests": "cap"}
-_POOLS = {"kv": "latent", "mamba": "states", "indexer": "index", "draft": "latent"}
+_LIMITS: dict[str, Look] = {"tokens": "latent", "state slots": "states", "max_running_requests": "cap"}
+_POOLS: dict[str, Look] = {"kv": "latent", "mamba": "states", "indexer": "index", "draft": "latent"}
 _NAMED = (0.1, 0.3, 0.5, 0.9, 2.0, 6.0)  # ratios written beside the curve
 
 
@@ -43,7 +43,7 @@ def map_section(answer: ReportAnswer) -> Section:
     )
     chart = map_stack(memory, moved, fold=True)
     numbers = Table(columns, (*found, total), folded=_NUMBERS)
-    return Section("map", (Line(text), Figure(chart, numbers)), chart.title)
+    return Section((Line(text), Figure(chart, numbers)), chart.title)
 
 
 def _segment_row(segment: Segment, moved: frozenset[str]) -> Row:
@@ -74,18 +74,14 @@ def frontier_section(answer: ReportAnswer) -> Section:
         column=say("best split"),
         folded=_NUMBERS,
     )
-    return Section("frontier", (*lines, figure), figure.chart.title)
+    return Section((*lines, figure), figure.chart.title)
 
 
 class PricePanel:
-    """One quantity of the price list: its title, how it is written, its colour, and whose field it is."""
+    """One quantity of the price list: its title, how it is written, its colour, and what it is of a price."""
 
-    def __init__(self, title: Said, kind: str, look: str, field: str) -> None:
-        self.title, self.column, self.look, self.field = title, Column(title, kind), look, field
-
-    def value(self, price: Price) -> int:
-        found: int = getattr(price, self.field)
-        return found
+    def __init__(self, title: Said, kind: Kind, look: Look, value: Callable[[Price], int]) -> None:
+        self.title, self.column, self.look, self.value = title, Column(title, kind), look, value
 
     def bar(self, price: Price, estimated: bool) -> Bar:
         note, value = price_move(price), self.value(price)
@@ -98,17 +94,17 @@ class PricePanel:
 
 
 PANELS = (
-    PricePanel(say("tokens"), "change", "latent", "total_tokens"),
-    PricePanel(say("state slots"), "change", "states", "total_slots"),
-    PricePanel(say("requests"), "change", "loaded", "total_requests"),
-    PricePanel(say("free GiB"), "gib_change", "free", "free_bytes"),
+    PricePanel(say("tokens"), "change", "latent", lambda price: price.total_tokens),
+    PricePanel(say("state slots"), "change", "states", lambda price: price.total_slots),
+    PricePanel(say("requests"), "change", "loaded", lambda price: price.total_requests),
+    PricePanel(say("free GiB"), "gib_change", "free", lambda price: price.free_bytes),
 )
 
 
 def prices_section(answer: ReportAnswer) -> Section:
     title, found = say("What each knob buys"), answer.start.prices
     if not found:
-        return Section("prices", (Line(say("No knob of this deployment can be moved by one unit.")),), title)
+        return Section((Line(say("No knob of this deployment can be moved by one unit.")),), title)
     estimated = answer.start.memory.estimated
     panels = tuple(Panel(each.title, tuple(each.bar(price, estimated) for price in found)) for each in PANELS)
     parts = tuple(
@@ -131,7 +127,7 @@ def prices_section(answer: ReportAnswer) -> Section:
         "free memory that of one rank after every pool."
     )
     numbers = price_table(found, estimated)._replace(folded=_NUMBERS)
-    return Section("prices", (Line(text), *idle_lines(idle), Figure(chart, numbers)), title)
+    return Section((Line(text), *idle_lines(idle), Figure(chart, numbers)), title)
 
 
 def split_section(answer: ReportAnswer) -> Section:
@@ -139,7 +135,7 @@ def split_section(answer: ReportAnswer) -> Section:
     assert curve is not None
     if not curve.moves:
         still = say("The ratio does nothing here: the requests fix the state slots, because the radix cache is off.")
-        return Section("split", (Line(still),), title)
+        return Section((Line(still),), title)
     first, last, marks = curve.points[0], curve.points[-1], tuple(_marks(answer))
     alt = say(
         "Along the ratio from {first} to {last} the tokens go from {most_tokens} to {least_tokens} and the state slots "
@@ -181,7 +177,7 @@ def split_section(answer: ReportAnswer) -> Section:
         tokens=whole(curve.need_tokens),
     )
     numbers = Table(columns, rows(*found), folded=_NUMBERS)
-    return Section("split", (Line(text), Figure(chart, numbers)), title)
+    return Section((Line(text), Figure(chart, numbers)), title)
 
 
 def _marks(answer: ReportAnswer) -> Iterator[tuple[Mark, RatioPoint]]:
@@ -214,7 +210,7 @@ def host_pools_section(answer: ReportAnswer) -> Section | None:
     everywhere = [_gb(say("pools of {ranks} ranks", ranks=host.ranks_on_a_host), total, "loaded")]
     if host.fit is not None:
         everywhere.append(_gb(say("available"), host.fit.available_bytes, "free"))
-    prefixes = (
+    prefixes: tuple[tuple[Said, int, Look], ...] = (
         (say("KV pool"), covered.kv_prefixes, "latent"),
         (say("state pool"), covered.state_prefixes, "states"),
         (say("usable"), covered.usable_prefixes, "free"),
@@ -239,5 +235,5 @@ def host_pools_section(answer: ReportAnswer) -> Section | None:
     return section._replace(blocks=tuple(blocks))
 
 
-def _gb(name: Text, nbytes: int, look: str) -> Bar:
-    return Bar(name, nbytes, look, text=cell_text(nbytes, Column("", "gb"), ENGLISH))
+def _gb(name: Text, nbytes: int, look: Look) -> Bar:
+    return Bar(name, nbytes, look, text=cell_text(nbytes, Column(kind="gb"), ENGLISH))

@@ -44,7 +44,7 @@ def sizes_section(answer: ReportAnswer) -> Section:
     )
     workers = answer.head.deployment["attn_dp_size"]
     said = () if workers == 1 else (Line(say("Sizes are those of one DP worker; there are {count}.", count=workers)),)
-    return Section("sizes", (*said, Table(columns, rows(*found))), say("What the engine sizes"))
+    return Section((*said, Table(columns, rows(*found))), say("What the engine sizes"))
 
 
 def _span(answer: ReportAnswer, place: int) -> Text:
@@ -63,7 +63,7 @@ def _bound(limits: tuple[Limit, ...], estimated: bool) -> Said:
 def formulas_section(answer: ReportAnswer) -> Section:
     """Memory, the sizing step by step, the ledgers, and what serving needs: values and sources."""
     tables = (_memory_table(answer), _steps_table(answer), _ledger_table(answer), _needs_table(answer))
-    return Section("formulas", tables, say("Every formula, with its values and source"))
+    return Section(tables, say("Every formula, with its values and source"))
 
 
 def _columns(*titles: Text, numeric: int = -1) -> tuple[Column, ...]:
@@ -167,7 +167,7 @@ def paste_section(answer: ReportAnswer) -> Section:
             wanted=whole(answer.demand.concurrency),
         )
         blocks.append(_code(answer, dict(advised.flags), intro))
-    return Section("paste", tuple(blocks), say("Flags to paste"))
+    return Section(tuple(blocks), say("Flags to paste"))
 
 
 def _code(answer: ReportAnswer, changes: dict[str, object], introduction: Text) -> Code:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.sglang.answers.map_shown import MapShown, show_map
 from glm_kvplan.engines.sglang.answers.overrun_shown import OverrunShown, overrun_warnings, show_overrun
@@ -98,7 +99,7 @@ class SolveAnswer(NamedTuple):
     span: tuple[PoolSizes | None, PoolSizes | None]
     steps: Mapping[str, object]
     costs: Costs
-    certainty: str
+    certainty: Certainty
     failure: FailureShown | None
     remedies: tuple[Remedy, ...]
     limits: LimitsShown | None
@@ -181,7 +182,7 @@ def show_start(
     )
 
 
-def _host(found: Boot, certainty: str) -> "HostShown | None":
+def _host(found: Boot, certainty: Certainty) -> "HostShown | None":
     """HiCache's host pools; nothing of them is loaded where there are none."""
     if found.host is None:
         return None

@@ -12,11 +12,11 @@ from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import three_digits, whole
-from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Verdict
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Tone, Verdict
 from glm_kvplan.show.said import Said, say
 
 SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
-HEADROOM_TONE = {"fits": "good", "tight": "careful", "short": "bad"}
+HEADROOM_TONE: dict[str, Tone] = {"fits": "good", "tight": "careful", "short": "bad"}
 _UNITS = ("token", "state slot", "request row")  # what tokens, state slots and running requests move
 
 
@@ -57,17 +57,17 @@ def _verdict(answer: SolveAnswer) -> Verdict:
 
 def _sections(answer: SolveAnswer) -> Iterator[Section]:
     if answer.failure is not None:
-        yield Section("refusal", tuple(_remedies(answer)), say("Refused"), quiet=True)
+        yield Section(tuple(_remedies(answer)), say("Refused"), quiet=True)
         return
     assert answer.memory_map is not None and answer.headroom is not None
-    yield Section("sizes", tuple(_sizes(answer)), say("What the engine sizes"), quiet=True, spare=8)
-    yield Section("limits", tuple(_limits(answer)), say("What binds"), quiet=True, spare=6)
-    yield Section("split", tuple(_split(answer)), say("What a slot costs"), quiet=True, spare=2)
+    yield Section(tuple(_sizes(answer)), say("What the engine sizes"), quiet=True, spare=8)
+    yield Section(tuple(_limits(answer)), say("What binds"), quiet=True, spare=6)
+    yield Section(tuple(_split(answer)), say("What a slot costs"), quiet=True, spare=2)
     figure = Figure(map_stack(answer.memory_map, unsure(answer)))
-    yield Section("map", (figure,), say("Memory map"), quiet=True, spare=1)
+    yield Section((figure,), say("Memory map"), quiet=True, spare=1)
     if answer.headroom.verdict != "short":  # which the verdict says
         line = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
-        yield Section("headroom", (line,), say("Headroom"), quiet=True, spare=7 * (answer.headroom.verdict == "fits"))
+        yield Section((line,), say("Headroom"), quiet=True, spare=7 * (answer.headroom.verdict == "fits"))
     if answer.host is not None:
         yield from host_sections(answer.host)
     if answer.prices is not None:
@@ -164,7 +164,7 @@ def _prices(priced: tuple[Price, ...], estimated: bool) -> Section:
     if estimated:
         blocks.append(Line(say("~ from the middle of the estimate, to three digits"), "muted"))
     title = say("prices: one more unit of a knob, in the whole deployment; free memory of a GPU")
-    return Section("prices", (*blocks, price_table(priced, estimated)), title)
+    return Section((*blocks, price_table(priced, estimated)), title)
 
 
 def price_table(priced: tuple[Price, ...], estimated: bool) -> Table:

@@ -18,8 +18,8 @@ def validate_page(answer: ValidateAnswer, *, record: bool = False) -> Page:
         Line(say("device: {device}; tensors built by {built_by}", device=device_said(answer), built_by=answer.built_by))
     )
     sections = (
-        Section("tensors", (compared_tensors(answer), *differences(answer)), say("Tensors"), quiet=True),
-        Section("measures", (measure_table(answer), verdict_line(answer)), say("Measures"), quiet=True),
+        Section((compared_tensors(answer), *differences(answer)), say("Tensors"), quiet=True),
+        Section((measure_table(answer), verdict_line(answer)), say("Measures"), quiet=True),
     )
     return Page(head.title, tuple(lead), sections, answer.warnings, head.notes)
 
@@ -50,9 +50,9 @@ def _record(answer: ValidateAnswer) -> Page:
     )
     flags = "\n".join(f"{name} = {value}" for name, value in answer.flags.items()) or "(none)"
     sections = (
-        Section("environment", (versions,), say("Machine and versions")),
-        Section("flags", (Code(flags),), say("Flags")),
-        Section("tensors", (compared_tensors(answer, shapes=True), *differences(answer)), say("Tensors")),
-        Section("measures", (measure_table(answer),), say("Measures")),
+        Section((versions,), say("Machine and versions")),
+        Section((Code(flags),), say("Flags")),
+        Section((compared_tensors(answer, shapes=True), *differences(answer)), say("Tensors")),
+        Section((measure_table(answer),), say("Measures")),
     )
     return Page("kvplan validate", lead, sections, answer.warnings, answer.head.notes)

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from glm_kvplan.engines.sglang.boot_log.lines import FAILURES
+from glm_kvplan.engines.sglang.boot_log.lines import FAILURES, MessageName, PrintedFailure
 
 LARGEST_RANK_COUNT = 4096
 LARGEST_REPEAT = 8  # readings of one name on one rank: two runners print most of them twice
 
 Reading = Mapping[str, str]  # number's name -> its digits as printed; a number that was not printed is absent
+Readings = dict[MessageName, list[Reading]]  # of one rank
 
 
 class LogRank(NamedTuple):
@@ -34,9 +35,9 @@ class Boot:
     argument_names: set[str] = field(default_factory=set)  # of the fields that tell releases apart
     arguments_cut: bool = False  # the line of arguments ends before it is complete
     arguments_whole: bool = False  # the line is complete and as long as the engine's own: what it lacks, it lacks
-    ranks: dict[LogRank, dict[str, list[Reading]]] = field(default_factory=dict)
+    ranks: dict[LogRank, Readings] = field(default_factory=dict)
 
-    def add(self, rank: LogRank, name: str, reading: Reading) -> None:
+    def add(self, rank: LogRank, name: MessageName, reading: Reading) -> None:
         """Keep a reading; a rank or a repeat beyond any real server's count is dropped."""
         if rank not in self.ranks and len(self.ranks) >= LARGEST_RANK_COUNT:
             return
@@ -44,18 +45,18 @@ class Boot:
         if len(readings) < LARGEST_REPEAT:
             readings.append(reading)
 
-    def every(self, name: str, nth: int = 0) -> Iterator[tuple[LogRank, Reading]]:
+    def every(self, name: MessageName, nth: int = 0) -> Iterator[tuple[LogRank, Reading]]:
         """The `nth` reading of that name of each rank that has one (-1: the last)."""
         for rank, readings in self.ranks.items():
             found = readings.get(name, ())
             if -len(found) <= nth < len(found):
                 yield rank, found[nth]
 
-    def first(self, name: str, nth: int = 0) -> Reading | None:
+    def first(self, name: MessageName, nth: int = 0) -> Reading | None:
         """The `nth` reading of that name on the first rank that has one."""
         return next((reading for _, reading in self.every(name, nth)), None)
 
-    def has(self, name: str) -> bool:
+    def has(self, name: MessageName) -> bool:
         return any(name in readings for readings in self.ranks.values())
 
     @property
@@ -64,8 +65,8 @@ class Boot:
         return not self.ranks
 
     @property
-    def failure(self) -> str | None:
-        """Why the engine itself gave up on its pools, where it said so (a `FailureKind`)."""
+    def failure(self) -> PrintedFailure | None:
+        """Why the engine itself gave up on its pools, where it said so."""
         return next((name for name in FAILURES if self.has(name)), None)
 
     @property

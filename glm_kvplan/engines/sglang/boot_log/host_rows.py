@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TypeVar
 
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Readings
+from glm_kvplan.engines.sglang.boot_log.lines import MessageName
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row, bytes_row, count_row, decimals, half_step, word_row
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
@@ -13,7 +14,7 @@ from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import GB
 
 _BY_RATIO = "by the printed ratio"
-_LINES = ("host_kv", "host_state", "host_index")
+_LINES: tuple[MessageName, ...] = ("host_kv", "host_state", "host_index")
 
 Number = TypeVar("Number", int, float)
 
@@ -44,7 +45,7 @@ def host_rows(plan: Plan, boot: Boot, sizes: PoolSizes | None) -> Iterator[Row]:
             yield from _stage_rows(readings, ends[0][number], ends[-1][number], label)
 
 
-def _with_pools(boot: Boot, stage: int) -> Iterator[tuple[LogRank, dict[str, list[Reading]]]]:
+def _with_pools(boot: Boot, stage: int) -> Iterator[tuple[LogRank, Readings]]:
     for rank, readings in sorted(boot.ranks.items()):
         if rank.pp == stage and any(name in readings for name in _LINES):
             yield rank, readings
@@ -70,7 +71,7 @@ def _plans(plan: Plan, sizes: PoolSizes, ratio: float | None) -> tuple[HostPlan,
     return stage_plans(ranks(rank_of(plan)._replace(deployment=deployment)), sizes)
 
 
-def _stage_rows(readings: dict[str, list[Reading]], low: HostPlan, high: HostPlan, label: str) -> Iterator[Row]:
+def _stage_rows(readings: Readings, low: HostPlan, high: HostPlan, label: str) -> Iterator[Row]:
     lines = {line["label"] == "draft": line for line in reversed(readings.get("host_kv", []))}
     kv_line, draft_line = lines.get(False), lines.get(True)
     pools = low.pool("kv"), high.pool("kv")

@@ -4,7 +4,15 @@ Device sizes are printed as "GB" and are GiB (2**30); host cache sizes are print
 """
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+PrintedFailure = Literal["no_state_slots", "no_token_memory", "no_tokens", "no_requests"]
+MessageName = Literal[  # "slots" and "weights": what a server says of itself, under no message of a log
+    "load_begin", "load_end", "pools_end", "reserve", "sparse_kernels", "state_pool", "replay_rings",
+    "token_pool", "ready", "capped", "reduced", "decode_slots", "host_kv", "host_state", "host_index",
+    "host_ratio", "baseline", "distributed_end", "attached", "slots", "weights",
+    PrintedFailure,
+]  # fmt: skip
 
 
 class Shape(NamedTuple):
@@ -14,13 +22,13 @@ class Shape(NamedTuple):
     `source` is where the engine prints it.
     """
 
-    name: str
+    name: MessageName
     anchor: str
     pattern: re.Pattern[str]
     source: str
 
 
-def _shape(name: str, anchor: str, pattern: str, source: str) -> Shape:
+def _shape(name: MessageName, anchor: str, pattern: str, source: str) -> Shape:
     return Shape(name, anchor, re.compile(pattern), source)
 
 
@@ -189,6 +197,6 @@ SHAPES: tuple[Shape, ...] = (
     ),
 )
 
-FAILURES = ("no_state_slots", "no_token_memory", "no_tokens", "no_requests")
+FAILURES: tuple[PrintedFailure, ...] = get_args(PrintedFailure)
 ANCHORS: tuple[str, ...] = (SERVER_ARGUMENTS, *(shape.anchor for shape in SHAPES))
 BY_ANCHOR = {shape.anchor: shape for shape in SHAPES}

@@ -1,16 +1,18 @@
 """One printed number beside the predicted one."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, Reading
 from glm_kvplan.units import GB, GIB
+
+Basis = Literal["flags", "memory", "printed sizes", ""]
 
 
 class Row(NamedTuple):
     """A number of the log. `explained` is None where kvplan does not predict it (memory left after CUDA graphs).
 
     `name` is the message and the number in it, `rank` who printed it. `difference` is printed minus predicted, in the
-    unit of both. `basis` says what the prediction rests on: "flags", "memory" or "printed sizes".
+    unit of both. `basis` is what the prediction rests on.
     """
 
     name: str
@@ -19,17 +21,17 @@ class Row(NamedTuple):
     printed: str
     difference: float | None
     explained: bool | None
-    basis: str
+    basis: Basis
     note: str = ""
 
 
-def count_row(name: str, rank: str, predicted: int, printed: str, basis: str, note: str = "") -> Row:
+def count_row(name: str, rank: str, predicted: int, printed: str, basis: Basis, note: str = "") -> Row:
     """A whole number: explained when equal."""
     difference = int(printed) - predicted
     return Row(name, rank, str(predicted), printed, difference, difference == 0, basis, note)
 
 
-def word_row(name: str, rank: str, predicted: str, printed: str, basis: str) -> Row:
+def word_row(name: str, rank: str, predicted: str, printed: str, basis: Basis) -> Row:
     return Row(name, rank, predicted, printed, None, predicted == printed, basis)
 
 

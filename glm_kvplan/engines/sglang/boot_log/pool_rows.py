@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
 from glm_kvplan.engines.sglang import components
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, Reading, Readings
+from glm_kvplan.engines.sglang.boot_log.lines import MessageName
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row, bytes_row, count_row, half_step, telling_digits, word_row
 from glm_kvplan.engines.sglang.boot_log.sizing_rows import Sizing
 from glm_kvplan.engines.sglang.components import pool_units, tensor_specs
@@ -74,14 +75,14 @@ def _pool_rows(plan: Plan, boot: Boot, answer: Sizing, sizes: PoolSizes) -> Iter
         yield from _disagreements(logged, rank)
 
 
-def _fullest(ranks: dict[LogRank, dict[str, list[Reading]]]) -> LogRank | None:
+def _fullest(ranks: dict[LogRank, Readings]) -> LogRank | None:
     """The rank that printed most pools; the lowest of them."""
-    names = ("state_pool", "token_pool", "replay_rings", "pools_end")
+    names: tuple[MessageName, ...] = ("state_pool", "token_pool", "replay_rings", "pools_end")
     best = max(sorted(ranks), key=lambda rank: sum(len(ranks[rank].get(name, ())) for name in names), default=None)
     return best if best is not None and any(name in ranks[best] for name in names) else None
 
 
-def _printed(specs: Iterable[TensorSpec], message: str) -> dict[str, int]:
+def _printed(specs: Iterable[TensorSpec], message: MessageName) -> dict[str, int]:
     """The numbers of a message that pools print, and the bytes of the tensors that each pool_units."""
     held = {spec.name: spec.nbytes for spec in specs}
     found: dict[str, int] = {}
@@ -94,7 +95,7 @@ def _printed(specs: Iterable[TensorSpec], message: str) -> dict[str, int]:
 
 def _rank_rows(
     plan: Plan,
-    readings: dict[str, list[Reading]],
+    readings: Readings,
     specs: tuple[TensorSpec, ...],
     sizes: PoolSizes,
     label: str,
@@ -134,9 +135,7 @@ def _of_worker(specs: Iterable[TensorSpec], drafts: bool) -> tuple[TensorSpec, .
     return tuple(spec for spec in specs if (spec.pool == DRAFT) is drafts)
 
 
-def _memory_rows(
-    readings: dict[str, list[Reading]], specs: tuple[TensorSpec, ...], answer: Sizing, label: str
-) -> Iterator[Row]:
+def _memory_rows(readings: Readings, specs: tuple[TensorSpec, ...], answer: Sizing, label: str) -> Iterator[Row]:
     """What is free on one rank once the pools exist, between two ends.
 
     The most: its last reading less the pools' tensors. The least: less, besides, what was taken before the sizing and
@@ -186,10 +185,10 @@ def _warning_rows(plan: Plan, boot: Boot, sizes: PoolSizes) -> Iterator[Row]:
         yield count_row("decode slots: slots per request", "", each, raised["ratio"], "flags")
 
 
-_ALIKE = ("state_pool", "replay_rings", "token_pool", "host_kv", "host_state", "host_index")
+_ALIKE: tuple[MessageName, ...] = ("state_pool", "replay_rings", "token_pool", "host_kv", "host_state", "host_index")
 
 
-def _disagreements(ranks: dict[LogRank, dict[str, list[Reading]]], leader: LogRank) -> Iterator[Row]:
+def _disagreements(ranks: dict[LogRank, Readings], leader: LogRank) -> Iterator[Row]:
     """Ranks of one stage whose pools differ from the leader's; the engine gives all of them the same."""
     for rank, readings in ranks.items():
         for name in _ALIKE:

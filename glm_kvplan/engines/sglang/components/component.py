@@ -18,6 +18,9 @@ DRAFT = "draft"  # `TensorSpec.pool` of all that the draft worker allocates
 KV_SPLIT = "page_first_kv_split"  # the host memory layout that keeps index keys beside the latent rows
 
 
+OfThree = Literal["latent", "index", "states", ""]  # ledgers; "": none of the three
+
+
 class SegmentKind(NamedTuple):
     """A bar of the memory map. Components that name the same one are drawn as one; `unit` is what its size follows,
     `ledger` which of the three it belongs to, and has the colour of.
@@ -26,7 +29,7 @@ class SegmentKind(NamedTuple):
     name: str
     note: str
     unit: Unit
-    ledger: Literal["latent", "index", "states", ""] = ""
+    ledger: OfThree = ""
 
 
 PADDING = SegmentKind("padding page", "one page more than the pool's tokens, in every layer", "rank")
@@ -47,7 +50,7 @@ class Part(NamedTuple):
 class Printed(NamedTuple):
     """A number of a boot log: the message (as in `boot_log.lines`), the number in it, and a tensor it counts."""
 
-    message: str
+    message: Literal["token_pool", "state_pool", "replay_rings"]
     number: str
     tensor: str
 

@@ -1,5 +1,6 @@
 """One rank's HBM from top to bottom: what sits there before the pools, each pool, and what stays free."""
 
+from glm_kvplan.certainty import Certainty, How
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.pool_map import RETURNED, pool_segments
@@ -55,5 +56,5 @@ def _weights(budget: MemoryBudget, pre: int) -> list[Segment]:
     return segments
 
 
-def _certainty(how: str) -> str:
+def _certainty(how: How) -> Certainty:
     return "estimated" if how == "estimated" else "derived"

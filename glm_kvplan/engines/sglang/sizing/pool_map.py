@@ -1,11 +1,13 @@
 """A rank's memory as segments: its pools, alone what `estimate` knows without a word on weights."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.components import hicache_staging
-from glm_kvplan.engines.sglang.components.component import SegmentKind
+from glm_kvplan.engines.sglang.components.component import OfThree, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
+from glm_kvplan.engines.sglang.components.pool_units import Unit
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import Rank
 from glm_kvplan.engines.sglang.sizing.attribution import component_differences
@@ -24,11 +26,11 @@ class Segment(NamedTuple):
     name: str
     nbytes: int
     charged: bool
-    certainty: str
+    certainty: Certainty
     note: str
-    unit: str = ""
+    unit: Unit | Literal[""] = ""
     components: tuple[str, ...] = ()
-    ledger: str = ""
+    ledger: OfThree = ""
 
 
 class MemoryMap(NamedTuple):

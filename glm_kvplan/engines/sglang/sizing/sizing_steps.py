@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glm_kvplan.engines.sglang.sizing.solver import LEAST_REQUESTS, MOST_REQUESTS, REQUESTS_PER_CONTEXT, Solution
 from glm_kvplan.units import GIB
@@ -14,7 +14,7 @@ class Step(NamedTuple):
     """One step. `formula` is a Python expression over the names of `terms`; its value is `value`, to the last bit."""
 
     name: str
-    unit: str  # "GiB", "B", "slots", "tokens" or "requests"
+    unit: Literal["GiB", "B", "slots", "tokens", "requests"]
     formula: str
     terms: Terms
     value: int | float
@@ -61,12 +61,12 @@ def _memory(solution: Solution) -> Iterator[Step]:
 
 def _slots(solution: Solution) -> Iterator[Step]:
     costs = solution.costs
-    name, unit = "max_mamba_cache_size", "slots"
+    name = "max_mamba_cache_size"
     if costs.state_slots is not None:
         terms = (("slots_by_flags", costs.state_slots),)
         yield Step(
             name,
-            unit,
+            "slots",
             "slots_by_flags",
             terms,
             solution.state_slots,
@@ -86,7 +86,7 @@ def _slots(solution: Solution) -> Iterator[Step]:
     if costs.snapshot_drafts:
         yield Step(
             name,
-            unit,
+            "slots",
             "int((state_budget - slot * (1 + drafts)) // (slot * (1 + drafts / slots_per_request)))",
             (
                 budget,
@@ -100,7 +100,7 @@ def _slots(solution: Solution) -> Iterator[Step]:
         return
     yield Step(
         name,
-        unit,
+        "slots",
         "int((state_budget - (slot + ring)) // (slot + ring))",
         (budget, ("slot", costs.slot_bytes), ("ring", costs.ring_bytes)),
         solution.state_slots,

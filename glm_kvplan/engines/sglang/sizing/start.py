@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limits, limits
@@ -55,7 +56,7 @@ class Boot(NamedTuple):
         return self.solution.sizes
 
     @property
-    def certainty(self) -> str:
+    def certainty(self) -> Certainty:
         """Of the memory that the sizes follow from."""
         return self.budget.certainty
 

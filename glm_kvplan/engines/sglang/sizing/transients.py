@@ -8,6 +8,7 @@ long conversations at once needs more than one long prompt does.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.rank import Rank
@@ -40,7 +41,7 @@ class Transient(NamedTuple):
     name: str
     nbytes: int
     bound: str
-    certainty: str
+    certainty: Certainty
     source: str
 
 

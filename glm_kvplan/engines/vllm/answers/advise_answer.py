@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.demand_shown import DemandShown, show_demand
 from glm_kvplan.engines.flag import only_try
@@ -60,7 +61,7 @@ class AdviseAnswer(NamedTuple):
     served: ServedNow
     blocks: BlockBounds
     options: tuple[Option, ...]
-    certainty: str
+    certainty: Certainty
     warnings: tuple[Text, ...]
 
 

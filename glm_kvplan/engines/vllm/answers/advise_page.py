@@ -18,16 +18,16 @@ def advise_page(answer: AdviseAnswer) -> Page:
         found = answer.served
         gpus, most = answer.options[0].gpus, _about(answer, found)
         intro = say(template, gpus=gpus, most=most, limit=say(found.limit))
-        sections.append(Section("advice", (Code(answer.text, intro),), say("Advice"), quiet=True))
+        sections.append(Section((Code(answer.text, intro),), say("Advice"), quiet=True))
     elif not answer.holds:
         line = Line(say("no flag nor two of those tried serve it, nor twice the GPUs up to 64"), "bad")
-        sections.append(Section("advice", (line,), say("Advice"), quiet=True))
+        sections.append(Section((line,), say("Advice"), quiet=True))
     bounds = Line(bounds_line(answer.blocks, estimated=answer.certainty == "estimated"))
-    sections.append(Section("blocks", (bounds,), say("Blocks"), quiet=True, spare=2))
+    sections.append(Section((bounds,), say("Blocks"), quiet=True, spare=2))
     if answer.options:
-        sections.append(Section("options", (_options(answer),), say("What serves it"), quiet=True, spare=1))
+        sections.append(Section((_options(answer),), say("What serves it"), quiet=True, spare=1))
     if not answer.holds:
-        sections.append(Section("further", (search_line(),), say("More GPUs"), quiet=True))
+        sections.append(Section((search_line(),), say("More GPUs"), quiet=True))
     lead = (Line(answer.head.layout, "muted"),)
     head = answer.head
     return Page(head.title, lead, tuple(sections), answer.warnings, head.notes, terms(), verdict=_verdict(answer))

@@ -14,9 +14,9 @@ from glm_kvplan.units import GIB
 def estimate_page(answer: EstimateAnswer, *, explain: bool = False) -> Page:
     """Everything of one GPU; with `explain` the formula, values and source of every price."""
     sections = [
-        Section("blocks", (_blocks_table(answer),), say("The blocks one GPU needs"), quiet=True, spare=1),
-        Section("ledgers", (_ledger_table(answer),), say("What fills them"), quiet=True),
-        Section("request", tuple(_request(answer)), say("One request"), quiet=True, spare=2),
+        Section((_blocks_table(answer),), say("The blocks one GPU needs"), quiet=True, spare=1),
+        Section((_ledger_table(answer),), say("What fills them"), quiet=True),
+        Section(tuple(_request(answer)), say("One request"), quiet=True, spare=2),
     ]
     if explain:
         sections += [_explained(ledger) for ledger in answer.ledgers]
@@ -161,4 +161,4 @@ def _explained(ledger: LedgerShown) -> Section:
         ),
         Line(say("  source: {source}", source=ledger.source), "muted"),
     )
-    return Section(f"ledger-{ledger.name}", lines)
+    return Section(lines)

@@ -13,8 +13,8 @@ def pools_page(answer: PoolsAnswer) -> Page:
     head = answer.head
     lead = (Line(head.layout, "muted"), Line(blocks_said(answer.sizes, answer.block_bytes, answer.block_tokens)))
     sections = (
-        Section("tensors", (listed_tensors(answer.tensors),), say("Tensors"), quiet=True),
-        Section("views", (views_table(answer.views), OVERLAP), say("Views of it"), quiet=True),
+        Section((listed_tensors(answer.tensors),), say("Tensors"), quiet=True),
+        Section((views_table(answer.views), OVERLAP), say("Views of it"), quiet=True),
     )
     return Page(head.title, lead, sections, answer.warnings, head.notes)
 

@@ -1,13 +1,15 @@
 """The sections of a report with a chart: one GPU's memory, context against requests, and what each knob buys."""
 
+from collections.abc import Callable
+
 from glm_kvplan.engines.frontier_points import frontier_figure
 from glm_kvplan.engines.report_parts import idle_lines, moving_panels
 from glm_kvplan.engines.vllm.answers.report_answer import ReportAnswer
-from glm_kvplan.engines.vllm.answers.solve_page import sections
+from glm_kvplan.engines.vllm.answers.solve_page import prices
 from glm_kvplan.engines.vllm.card_map import Segment
 from glm_kvplan.engines.vllm.priced_moves import PricedMove
 from glm_kvplan.show.cells import cell_text
-from glm_kvplan.show.chart import Bar, Panel, PanelChart, Stack
+from glm_kvplan.show.chart import Bar, Look, Panel, PanelChart, Stack
 from glm_kvplan.show.format import binary, whole
 from glm_kvplan.show.page import Cell, Column, Figure, Line, Row, Section, Table
 from glm_kvplan.show.said import ENGLISH, Said, Text, say
@@ -17,7 +19,7 @@ _NUMBERS = say("The numbers")
 _OUTSIDE = "*"
 _SMALL = 40  # parts of the whole
 _LEFT_OVER = 1000
-_LOOKS = (
+_LOOKS: tuple[tuple[Look, Said], ...] = (
     ("loaded", say("before the blocks")),
     ("latent", say("latent rows")),
     ("index", say("index keys")),
@@ -26,7 +28,7 @@ _LOOKS = (
     ("free", say("free")),
     ("alarm", say("over")),
 )
-_LIMITS = {"blocks": "loaded", "--max-num-seqs": "cap", "--max-model-len": "alarm"}
+_LIMITS: dict[str, Look] = {"blocks": "loaded", "--max-num-seqs": "cap", "--max-model-len": "alarm"}
 
 
 def map_section(answer: ReportAnswer) -> Section:
@@ -43,7 +45,7 @@ def map_section(answer: ReportAnswer) -> Section:
     found = [_segment_row(segment) for segment in card.segments]
     total = Row((say("total"), card.total_bytes, card.total_bytes, ""), "strong")
     numbers = Table(columns, (*found, total), folded=_NUMBERS)
-    return Section("map", (Line(text), Figure(chart, numbers)), chart.title)
+    return Section((Line(text), Figure(chart, numbers)), chart.title)
 
 
 def _segment_row(segment: Segment) -> Row:
@@ -100,25 +102,26 @@ def frontier_section(answer: ReportAnswer) -> Section:
         column=beside,
         folded=_NUMBERS,
     )
-    return Section("frontier", (*lines, figure), figure.chart.title)
+    return Section((*lines, figure), figure.chart.title)
 
 
-_PANELS = (
-    (Column(say("requests"), "change"), "loaded", "requests"),
-    (Column(say("longest context"), "change"), "latent", "longest_context"),
-    (Column(say("fixed a request"), "binary_change"), "states", "fixed_bytes"),
+_PANELS: tuple[tuple[Column, Look, Callable[[PricedMove], int | None]], ...] = (
+    (Column(say("requests"), "change"), "loaded", lambda price: price.requests),
+    (Column(say("longest context"), "change"), "latent", lambda price: price.longest_context),
+    (Column(say("fixed a request"), "binary_change"), "states", lambda price: price.fixed_bytes),
 )
 
 
-def prices_section(answer: ReportAnswer) -> Section | None:
+def prices_section(answer: ReportAnswer) -> tuple[Section, ...]:
     """`solve`'s section of the prices, its table under a chart."""
-    section = next((each for each in sections(answer.start) if each.name == "prices"), None)
+    found = tuple(prices(answer.start))
     priced = [price for price in answer.start.prices or () if price.failure is None]
-    if section is None or not priced:
-        return section
+    if not priced:
+        return found
+    (section,) = found
     panels = tuple(
-        Panel(column.title, tuple(_price_bar(price, answer, column, look, field) for price in priced))
-        for column, look, field in _PANELS
+        Panel(column.title, tuple(_price_bar(price, answer, column, look, value(price) or 0) for price in priced))
+        for column, look, value in _PANELS
     )
     parts = tuple(
         say(
@@ -136,11 +139,10 @@ def prices_section(answer: ReportAnswer) -> Section | None:
         Figure(chart, block._replace(folded=_NUMBERS)) if isinstance(block, Table) else block
         for block in section.blocks
     )
-    return section._replace(blocks=(Line(section.title), *idle_lines(idle), *blocks), title=title)
+    return (section._replace(blocks=(Line(section.title), *idle_lines(idle), *blocks), title=title),)
 
 
-def _price_bar(price: PricedMove, answer: ReportAnswer, column: Column, look: str, field: str) -> Bar:
-    value: int = getattr(price, field)
+def _price_bar(price: PricedMove, answer: ReportAnswer, column: Column, look: Look, value: int) -> Bar:
     estimated = answer.start.certainty == "estimated" and column.kind == "change"
     text = cell_text(Cell(value, estimated=estimated), column, ENGLISH)
     return Bar(price.knob, value, look, estimated, text=text, note=_moved(price))

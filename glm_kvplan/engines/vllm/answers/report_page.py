@@ -8,17 +8,16 @@ from glm_kvplan.engines.vllm.answers.report_charts import frontier_section, map_
 from glm_kvplan.engines.vllm.answers.report_tables import formulas_section, paste_section
 from glm_kvplan.engines.vllm.answers.report_verdict import verdict, wanted
 from glm_kvplan.engines.vllm.answers.solve_page import sections
-from glm_kvplan.show.page import Line, Page, Section
+from glm_kvplan.show.page import Line, Page
 from glm_kvplan.show.said import Said, say
 
 
 def report_page(answer: ReportAnswer) -> Page:
     head = answer.head
-    found = [section for section in sections(answer.start) if section.name != "prices"]  # as `solve` shows them
+    found = [*sections(answer.start)]
     if answer.start.holds:
         found += [map_section(answer), frontier_section(answer)]
-    prices: Section | None = prices_section(answer)
-    found += [] if prices is None else [prices]
+    found += prices_section(answer)
     found += [flags_section(answer.choices), formulas_section(answer), paste_section(answer)]
     if answer.made.command:
         found.append(made_section(head, answer.made))

@@ -14,7 +14,7 @@ from glm_kvplan.show.said import Text, say
 def formulas_section(answer: ReportAnswer) -> Section:
     """Where the memory of the blocks comes from, what a unit of each kind costs, and the formulas of the blocks."""
     tables = (_memory_table(answer), _blocks_table(answer), _ledger_table(answer))
-    return Section("formulas", tables, say("Every formula, with its values and source"))
+    return Section(tables, say("Every formula, with its values and source"))
 
 
 def _memory_table(answer: ReportAnswer) -> Table:
@@ -66,7 +66,7 @@ def paste_section(answer: ReportAnswer) -> Section:
             gpus=advised.options[0].gpus,
         )
         blocks.append(_command(answer, advised.flags, intro))
-    return Section("paste", tuple(blocks), say("The command to paste"))
+    return Section(tuple(blocks), say("The command to paste"))
 
 
 def _command(answer: ReportAnswer, changes: Mapping[str, object], introduction: Text) -> Code:

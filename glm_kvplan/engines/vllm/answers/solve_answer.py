@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.contexts import Contexts, contexts
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
@@ -93,7 +94,7 @@ class SolveAnswer(NamedTuple):
     remedies: tuple[Remedy, ...]
     priced_contexts: str
     prices: tuple[PricedMove, ...] | None
-    certainty: str
+    certainty: Certainty
     warnings: tuple[Text, ...]
 
     @property

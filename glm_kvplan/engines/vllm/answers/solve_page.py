@@ -16,7 +16,7 @@ _HOLDS = {"tokens": "rows and index keys", "states": "KDA state", "tail": "tail"
 
 
 def solve_page(answer: SolveAnswer) -> Page:
-    lead, shown = (Line(answer.head.layout, "muted"),), tuple(sections(answer))
+    lead, shown = (Line(answer.head.layout, "muted"),), (*sections(answer), *prices(answer))
     return Page(answer.head.title, lead, shown, answer.warnings, answer.head.notes, terms(), verdict=_verdict(answer))
 
 
@@ -42,21 +42,17 @@ def _verdict(answer: SolveAnswer) -> Verdict:
 
 
 def sections(answer: SolveAnswer) -> Iterator[Section]:
-    """What the page shows; a report shows the same."""
+    """What the page shows before the prices; a report shows the same."""
     if answer.failure is not None:
-        yield Section("refusal", tuple(_remedies(answer)), say("Refused"), quiet=True)
+        yield Section(tuple(_remedies(answer)), say("Refused"), quiet=True)
     else:
-        yield Section(
-            "printed", tuple(_printed(answer)), say("What vLLM prints, and what it means"), quiet=True, spare=5
-        )
-        yield Section("served", (_served_table(answer),), say("Requests at once"), quiet=True)
-    yield Section("request", tuple(_request(answer)), say("One request"), quiet=True, spare=4)
-    yield Section("blocks", tuple(_blocks(answer)), say("One block"), quiet=True, spare=1)
+        yield Section(tuple(_printed(answer)), say("What vLLM prints, and what it means"), quiet=True, spare=5)
+        yield Section((_served_table(answer),), say("Requests at once"), quiet=True)
+    yield Section(tuple(_request(answer)), say("One request"), quiet=True, spare=4)
+    yield Section(tuple(_blocks(answer)), say("One block"), quiet=True, spare=1)
     if answer.memory.how == "estimated":
         title = say("The memory that is left for blocks")
-        yield Section("memory", (_memory_table(answer),), title, quiet=True, spare=2)
-    if answer.prices is not None:
-        yield _prices(answer, answer.prices)
+        yield Section((_memory_table(answer),), title, quiet=True, spare=2)
 
 
 def _about(answer: SolveAnswer, value: int, ends: tuple[int, int]) -> str:
@@ -218,7 +214,10 @@ def _remedies(answer: SolveAnswer) -> Iterator[Line]:
         yield Line(f"  {remedy.text}")
 
 
-def _prices(answer: SolveAnswer, priced: tuple[PricedMove, ...]) -> Section:
+def prices(answer: SolveAnswer) -> Iterator[Section]:
+    """What one step of each knob buys, where that was asked."""
+    if answer.prices is None:
+        return
     blocks: list[Line | Table] = []
     if answer.certainty == "estimated":
         blocks.append(Line(say("~ from the middle of the estimate"), "muted"))
@@ -230,13 +229,13 @@ def _prices(answer: SolveAnswer, priced: tuple[PricedMove, ...]) -> Section:
         Column(say("fixed a request"), "binary_change"),
         Column(say("GPUs"), "change"),
     )
-    rows = tuple(_price_row(price, answer.certainty == "estimated") for price in priced)
+    rows = tuple(_price_row(price, answer.certainty == "estimated") for price in answer.prices)
     title = say(
         "prices: each knob one step on, resolved and started anew; requests of {contexts} tokens at once, in the whole "
         "deployment",
         contexts=answer.priced_contexts,
     )
-    return Section("prices", (*blocks, Table(columns, rows)), title)
+    yield Section((*blocks, Table(columns, rows)), title)
 
 
 def _price_row(price: PricedMove, estimated: bool) -> Row:

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.sweep_columns import COMMON, Column
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.request_cost import token_bytes
@@ -37,7 +38,7 @@ class Point(NamedTuple):
     plan: Plan
     start: Start
     available: int
-    certainty: str
+    certainty: Certainty
 
     @property
     def context_length(self) -> int:

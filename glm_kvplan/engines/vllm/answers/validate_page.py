@@ -19,9 +19,9 @@ def validate_page(answer: ValidateAnswer, *, record: bool = False) -> Page:
         ),
     ]
     sections = [
-        Section("tensors", (compared_tensors(answer, shapes=record), *differences(answer)), say("Tensors"), quiet=True),
-        Section("views", (_views(answer),), say("Views of it"), quiet=True),
-        Section("measures", (measure_table(answer), _verdict(answer)), say("Measures"), quiet=True),
+        Section((compared_tensors(answer, shapes=record), *differences(answer)), say("Tensors"), quiet=True),
+        Section((_views(answer),), say("Views of it"), quiet=True),
+        Section((measure_table(answer), _verdict(answer)), say("Measures"), quiet=True),
     ]
     if record:
         versions = Table(
@@ -29,8 +29,8 @@ def validate_page(answer: ValidateAnswer, *, record: bool = False) -> Page:
         )
         flags = "\n".join(f"{name} = {value}" for name, value in answer.flags.items()) or "(none)"
         sections = [
-            Section("environment", (versions,), say("Machine and versions")),
-            Section("flags", (Code(flags),), say("Flags")),
+            Section((versions,), say("Machine and versions")),
+            Section((Code(flags),), say("Flags")),
             *sections,
         ]
     title = "kvplan validate" if record else head.title
