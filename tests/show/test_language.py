@@ -61,8 +61,8 @@ COMMANDS = (
 
 
 def needs_words(template: str) -> bool:
-    """It is more than values, marks and names that stay as they are: a card's memory, a group of a component."""
-    if re.fullmatch(r"\S+ memory|KDA states, group \d+", template):
+    """It is more than values, marks and names that stay as they are: a card's memory, a group, a flag."""
+    if re.fullmatch(r"\S+ memory|KDA states, group \d+|--[a-z-]+", template):
         return False
     return re.search(r"[a-z]{3}", re.sub(r"\{\w*\}|dtype", "", template)) is not None
 
