@@ -3,14 +3,16 @@
 from typing import Any
 
 import pytest
+from boots import held
 from test_resolve import CARDS, outcome, records
 
-from glm_kvplan.engines.sglang.boot_log.log_launch import flags_of
+from glm_kvplan.engines.sglang.boot_log.log_launch import flags_of, shortest_flags
 from glm_kvplan.engines.sglang.boot_log.server_args import KEPT, parse
 from glm_kvplan.engines.sglang.deployment import Deployment
-from glm_kvplan.engines.sglang.flags import FLAGS
+from glm_kvplan.engines.sglang.flags import FLAG, FLAGS
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
+from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.model.loader import bundled_geometry
 
@@ -83,3 +85,24 @@ def test_printed_fields_as_flags(fields: dict[str, Any], flags: dict[str, Any]) 
     line = parse(repr({"model_path": "/model", "tp_size": 4, **fields}))
     assert line is not None
     assert flags_of(line.values) == {"tp_size": 4, **flags}
+
+
+@pytest.mark.parametrize("name", ["b200x4-mtp6-frac80", "example-a-0.5.22", "example-b-0.5.23"])
+def test_a_saved_launch_is_the_shortest_that_plans_the_same(name: str) -> None:
+    """Another flag less, with those that only stand together, and it is another deployment or none."""
+    whole = held(name).plan
+    short = shortest_flags(whole, keep_cards_choices=False)
+    assert short.items() < whole.flags.items()
+    again = whole.with_flags(**dict.fromkeys(whole.flags.keys() - short))
+    assert again.flags == short and again.deployment == whole.deployment
+    for name in short:
+        together = [other for other in short if FLAG[other].together == (FLAG[name].together or other)]
+        try:
+            less = again.with_flags(**dict.fromkeys({name, *together}))
+        except KvplanError:
+            continue
+        assert (less.deployment, less.deployment.warnings) != (whole.deployment, whole.deployment.warnings), name
+    cards = shortest_flags(whole, keep_cards_choices=True)
+    assert {name for name in cards if name not in short} == {
+        name for name in whole.flags.keys() - short if FLAG[name].of_card
+    }
