@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glm_kvplan.cli.answering import print_answer
+from glm_kvplan.cli.answering import note, print_answer
 from glm_kvplan.cli.completions import tried
 from glm_kvplan.cli.host_options import HostGib, PodGib, read_host
 from glm_kvplan.cli.memory_options import MEMORY
@@ -17,7 +17,10 @@ from glm_kvplan.engines.protocol import Plan
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import cards_in
 from glm_kvplan.reading.secret_words import quoted
+from glm_kvplan.show.format import count
+from glm_kvplan.show.said import say
 from glm_kvplan.units import parse_count
+from glm_kvplan.workload import Demand
 
 _SEARCH = "Search for a layout"
 MOST_SAVED = 5000  # context lengths of a deployment file
@@ -88,7 +91,7 @@ def advise(
 ) -> int:
     """Which flags serve a workload on this GPU and layout, proved by solving them; or how many GPUs it takes.
 
-    Exit code 1: no flags on these GPUs do; the nearest layouts that would are listed.
+    Exit code 1: no flags on these GPUs do; layouts that would are listed.
 
     Example: kvplan advise --gpu h200 --tp-size 8 --context 0.8:8k,0.2:128k --concurrency 200
     """
@@ -101,6 +104,7 @@ def advise(
     if gpus is not None:
         made = answering(plan, "fleet")
         answer = made.answer(plan, demand, given, _numbers(gpus), asked, per_host, host)
+        _note_load(ctx, concurrency, demand)
         if answer.best is not None:
             _write(answer.best, launch_out, save, force)
         print_answer("advise --gpus", answer, lambda: made.page(answer), json, brief=not whole)
@@ -109,8 +113,15 @@ def advise(
         raise InputError("--gpus-per-host, --launch-out and --save go with --gpus")
     made = answering(plan, "advise")
     answer = made.answer(plan, demand, given, asked, host)
+    _note_load(ctx, concurrency, demand)
     print_answer("advise", answer, lambda: made.page(answer), json, brief=not whole)
     return 0 if answer.holds else 1
+
+
+def _note_load(ctx: typer.Context, concurrency: str | None, demand: Demand) -> None:
+    if concurrency is None:
+        template = "no --concurrency is given: this is for {requests} at once; --concurrency and --context say the load"
+        note(ctx, say(template, requests=count(demand.concurrency, "request")))
 
 
 def _numbers(text: str) -> list[int]:

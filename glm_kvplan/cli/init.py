@@ -2,11 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
-from glm_kvplan.cli.answering import note, print_answer
+from glm_kvplan.cli.answering import note, write_answer
 from glm_kvplan.cli.option_groups import takes
 from glm_kvplan.cli.options import DEPLOYMENT, flags_of, plan_of, sources_of
 from glm_kvplan.cli.workload_options import WORKLOAD, Confidence, Lengths, read_demand
@@ -61,7 +61,7 @@ def init(
     text = to_yaml(document)
     if output == _STDOUT:
         print(text, end="")
-        return 0
+        return _checked("stdout", text, sys.stderr)
     if Path(output).suffix.lower() not in (".yaml", ".yml"):
         raise InputError(f"--output {output}: a deployment file is written as YAML; call it NAME.kvplan.yaml")
     if asked.launch is not None and Path(output).exists() and Path(output).samefile(asked.launch):
@@ -71,14 +71,14 @@ def init(
     return _checked(output)
 
 
-def _checked(path: str) -> int:
-    """What `kvplan check` says of the file."""
+def _checked(path: str, text: str | None = None, stream: TextIO | None = None) -> int:
+    """What `kvplan check` says of the file, or of its text where it is not written."""
     from glm_kvplan.answers.check.check_answer import answer_check
     from glm_kvplan.answers.check.check_page import check_page
-    from glm_kvplan.answers.check.checking import check_files
+    from glm_kvplan.answers.check.checking import check_file
 
-    answer = answer_check(check_files([path]))
-    print_answer("check", answer, lambda: check_page(answer), False)
+    answer = answer_check([check_file(path, text=text)])
+    write_answer("check", answer, lambda: check_page(answer), "text", stream)
     return answer.exit_code
 
 

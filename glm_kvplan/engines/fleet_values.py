@@ -60,6 +60,7 @@ class Advised(NamedTuple):
     memory: Memory
     warnings: tuple[Text, ...]
     at_least: Callable[[], int]
+    admitted: int = 0
     host: OnHost | None = None
     failure: str = ""
 
@@ -84,11 +85,11 @@ class FleetShown(NamedTuple):
     A server of several hosts (`hosts_of_a_server`) has its command run on each of them.
 
     `flags` are all that the user did not give. `served` is how much of the demand they serve, `served_at_least` what
-    they do at the low end of the memory's estimate, `most` how many requests of it they could hold at once. `sizes` are
-    the engine's own. Of one worker's tokens the load needs `floor_tokens`, memory gives `ceiling_tokens`. `limit` is
-    what stops one more: than are served, of what holds than `most`. `memory` is one GPU's, `host` what lies in the
-    memory of the fullest host. `command` and `plan_file`, a deployment file for `kvplan check`, are those of one
-    server; `left_out` are options of the launch that the command lacks.
+    they do at the low end of the memory's estimate, `most` how many requests of it they could hold at once, `admitted`
+    those that the flags admit. `sizes` are the engine's own. Of one worker's tokens the load needs `floor_tokens`,
+    memory gives `ceiling_tokens`. `limit` is what stops one more: than are served, of what holds than `most`. `memory`
+    is one GPU's, `host` what lies in the memory of the fullest host. `command` and `plan_file`, a deployment file for
+    `kvplan check`, are those of one server; `left_out` are options of the launch that the command lacks.
     """
 
     gpus: int
@@ -99,6 +100,7 @@ class FleetShown(NamedTuple):
     served: int
     served_at_least: int
     most: int
+    admitted: int
     limit: str
     layout: Text
     flags: Mapping[str, object]
@@ -128,9 +130,10 @@ class FleetAnswer(NamedTuple):
     """`best` is the cheapest that serves the demand, `runner_up` the next; None where there is none.
 
     `layouts` has the best of each number of GPUs that was tried, whether it serves all or not. `head` is of the
-    deployment as it was given, whose own layout counts for nothing here. Where none of the numbers serves,
-    `serving_gpus` is one that does, where the next fewer of parts of a host, of whole hosts and of copies of one server
-    does not; None where none was found up to 1,024. `unserved` are the numbers of which no server holds a request.
+    deployment as it was given, whose own layout counts for nothing here; `kept` are the numbers of it that the launch
+    gave. Where none of the numbers serves, `serving_gpus` is one that does, where the next fewer of parts of a host, of
+    whole hosts and of copies of one server does not; None where none was found up to 1,024. `unserved` are the numbers
+    of which no server holds a request.
     """
 
     head: Head
@@ -139,6 +142,7 @@ class FleetAnswer(NamedTuple):
     holds: bool
     best: FleetShown | None
     runner_up: FleetShown | None
+    kept: tuple[str, ...]
     serving_gpus: int | None
     unserved: tuple[Unserved, ...]
     layouts: tuple[FleetShown, ...]

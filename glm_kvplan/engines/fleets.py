@@ -89,11 +89,19 @@ def seek(
         holds=best is not None,
         best=best,
         runner_up=shown[1] if len(shown) > 1 else None,
+        kept=_kept(plan),
         serving_gpus=None if shown else _serving(plan, demand, gpus, ways, hosts, engine, layouts),
         unserved=tuple(unserved),
         layouts=tuple(layouts),
         warnings=tuple(warnings),
     )
+
+
+def _kept(plan: Plan) -> tuple[str, ...]:
+    """The launch's own numbers of the layout, as one would type them: an engine's table begins with these."""
+    flags, given = plan.given.profile.engine.flags, plan.given.flags
+    layout = (flag for flag in flags if flag.group == flags[0].group and flag.kind == "int")
+    return tuple(flag.words(given[flag.name]) for flag in layout if flag.name in given)
 
 
 def _unserved(gpus: int, found: Sequence[_Fleet], refused: Sequence[Unserved]) -> Unserved:
@@ -210,6 +218,7 @@ def _shown(
         served=served,
         served_at_least=min(served, servers * advised.at_least()),
         most=fleet.most,
+        admitted=servers * advised.admitted,
         limit=advised.limit,
         layout=head_of(advised.plan).layout,
         flags=flags,

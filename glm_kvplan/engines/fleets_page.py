@@ -13,7 +13,12 @@ from glm_kvplan.show.said import Said, Text, say
 def fleets_page(answer: FleetAnswer, beside: Callable[[FleetShown], Iterable[Line]]) -> Page:
     """`beside` says what the engine knows of a server's memory, and of what the load needs of it."""
     head = answer.head
-    wanted = (wanted_line(answer.demand), *_promised(answer), *_low(answer), *map(_reason, answer.unserved))
+    wanted = (
+        wanted_line(answer.demand),
+        *_promised(answer),
+        *_low(answer),
+        *(_reason(one, answer.kept) for one in answer.unserved),
+    )
     sections = []
     if answer.best is not None:
         best = answer.best
@@ -73,14 +78,16 @@ def _enough(answer: FleetAnswer) -> Said:
     return say("{option} serves it", option=f"--gpus {answer.serving_gpus}")
 
 
-def _reason(one: Unserved) -> Said:
-    """Why so many GPUs hold no request."""
-    gpus = count(one.gpus, "GPU")
+def _reason(one: Unserved, kept: tuple[str, ...]) -> Said:
+    """Why so many GPUs hold no request; `kept` are flags of the layout that are the launch's own."""
+    gpus, lead = count(one.gpus, "GPU"), "{gpus}: with {flags} " if kept else "{gpus}: "
     if one.server_gpus is None and one.reason is None:
-        return say("{gpus}: no layout of a server that divides them is known", gpus=gpus)
+        template = lead + "no layout of a server that divides them is known"
+        return say(template, gpus=gpus, flags=" ".join(kept))
     server = count(one.server_gpus or one.gpus, "GPU")
     if one.reason is None:
-        return say("{gpus}: a server takes {server}, which do not divide them", gpus=gpus, server=server)
+        template = lead + "a server takes {server}, which do not divide them"
+        return say(template, gpus=gpus, flags=" ".join(kept), server=server)
     return say("{gpus}, a server of {server}: {reason}", gpus=gpus, server=server, reason=one.reason)
 
 
@@ -94,12 +101,10 @@ def _requests(answer: FleetAnswer) -> Iterator[Line]:
     """The most that the best can have at once, and the runner-up, by what is other about it."""
     best, second = answer.best, answer.runner_up
     assert best is not None
-    yield Line(
-        say(
-            "with this layout and share of the memory at most {most} of these requests at once, all servers together",
-            most=_most(best),
-        )
-    )
+    template = "with this layout and share of the memory at most {most} of these requests at once, all servers together"
+    if best.admitted < best.most:
+        template += "; the command's own limit is {admitted}"
+    yield Line(say(template, most=_most(best), admitted=whole(best.admitted)))
     alone = not answer.unserved and all(layout.gpus == best.gpus for layout in answer.layouts)
     if alone and best.gpus % 2 == 0 and best.most >= 2 * answer.demand.concurrency:
         fewer = f"--gpus {best.gpus // 2},{best.gpus}"

@@ -34,10 +34,15 @@ def refuses(reason: str) -> Said:
     return say("the engine refuses to start: {reason}", reason=reason)
 
 
-def search_line() -> Line:
-    """Where no flags serve a load on these GPUs: what looks further."""
-    option = "--gpus N"
-    return Line(say("{option} searches every layout on N GPUs, and servers side by side", option=option), "muted")
+def search_line(head: Head, servers: int | None = None) -> Line:
+    """Where no flags serve a load on these GPUs: what looks further, and how many servers do with the same flags."""
+    template, option = (
+        "{option} searches every layout on N GPUs where none is given, and servers side by side",
+        "--gpus N",
+    )
+    if servers is not None:
+        template += "; {servers} of them with these flags, {gpus} GPUs, serve it all"
+    return Line(say(template, option=option, servers=servers, gpus=head.gpus * (servers or 0)), "muted")
 
 
 def load_verdict(

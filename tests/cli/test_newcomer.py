@@ -135,3 +135,88 @@ def test_a_share_of_the_time_may_be_per_cent(share: str) -> None:
 def test_help_brackets_what_may_be_left_out(capsys: pytest.CaptureFixture[str], command: str, words: str) -> None:
     assert ended(command, "--help") == 0
     assert f"Usage: kvplan {command} {words}" in capsys.readouterr().out
+
+
+LAUNCH = ("--", "sglang", "serve", "zai-org/GLM-5.3-Flash", "--tp", "8")
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """A command's exit code and its text in one line."""
+    code, out, _ = run(capsys, *words)
+    return code, " ".join(out.split())
+
+
+@pytest.mark.parametrize(("words", "asked"), [((), "1 request"), (("--max-running-requests", "40"), "40 requests")])
+def test_a_load_that_nobody_gave_is_said(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], asked: str
+) -> None:
+    code, _, err = run(capsys, "advise", "--gpu", "h200", *LAUNCH, *words)
+    assert code == 0 and f"no --concurrency is given: this is for {asked} at once" in err
+    assert run(capsys, "advise", "--gpu", "h200", "--concurrency", "2", *LAUNCH, *words)[2] == ""
+
+
+def test_servers_side_by_side_are_as_many_as_the_search_finds(capsys: pytest.CaptureFixture[str]) -> None:
+    load = ("--gpu", "h100", "--context", "128k", "--concurrency", "60")
+    found = json.loads(run(capsys, "advise", *load, "--json", *LAUNCH)[1])
+    gpus = 8 * found["servers"]
+    assert (
+        f"{found['servers']} of them with these flags, {gpus} GPUs, serve it all"
+        in said(capsys, "advise", *load, *LAUNCH)[1]
+    )
+    assert found["servers"] == -(-60 // found["served"]["requests"])
+    assert run(capsys, "advise", *load, "--gpus", str(gpus), *LAUNCH)[0] == 0
+    assert run(capsys, "advise", *load, "--gpus", str(gpus - 8), *LAUNCH)[0] == 1
+
+
+def test_a_fraction_of_the_launch_is_kept_on_any_number_of_gpus(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.8 serves fewer than 50 on 8 GPUs, whether their number is given or not; 16 are two servers of it."""
+    words = ("advise", "--gpu", "h200", "--context", "128k", "--concurrency", "50")
+    kept = (*LAUNCH, "--mem-fraction-static", "0.8")
+    assert run(capsys, *words, *kept)[0] == run(capsys, *words, "--gpus", "8", *kept)[0] == 1
+    code, out = said(capsys, *words, "--gpus", "16", *kept)
+    assert code == 0 and "--mem-fraction-static 0.8 " in out
+
+
+def test_a_layout_that_no_number_fits_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = said(capsys, "advise", "--gpu", "h200", "--gpus", "4", "--concurrency", "2", *LAUNCH)
+    assert code == 1 and "4 GPUs: with --tp-size 8 a server takes 8 GPUs, which do not divide them" in out
+    vllm = ("--", "vllm", "serve", "m", "-tp", "4")
+    code, out = said(capsys, "advise", "--gpu", "h200", "--gpus", "6", "--concurrency", "2", *vllm)
+    assert code == 1 and "6 GPUs: with --tensor-parallel-size 4 no layout of a server that divides them" in out
+
+
+def test_a_file_that_is_printed_is_checked_as_one_that_is_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.kvplan.yaml"
+    for requests, code, verdict in (("100", 1, "falls short"), ("10", 0, "holds")):
+        words = ("init", "--gpu", "h200", "--context", "128k", "--concurrency", requests, "--force")
+        written = run(capsys, *words, "-o", str(file), *LAUNCH)
+        printed = run(capsys, *words, "-o", "-", *LAUNCH)
+        assert written[0] == printed[0] == code and printed[1] == file.read_text(encoding="utf-8")
+        checked, judged = (" ".join(text.split()) for text in (written[1], printed[2]))  # the file's name is long
+        assert judged.startswith(f"stdout: {verdict} ") and checked.endswith(judged.removeprefix("stdout:"))
+
+
+def test_the_most_of_a_layout_stands_beside_the_command_s_own_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("advise", "--gpu", "h200", "--gpus", "8", "--context", "8k", "--concurrency", "100")
+    limited = ("--", "vllm", "serve", "m", "-tp", "8", "--max-num-seqs")
+    assert "all servers together; the command's own limit is 256" in said(capsys, *words, *limited, "256")[1]
+    assert "the command's own limit" not in said(capsys, *words, *limited, "4096")[1]
+
+
+def test_a_longer_request_is_admitted_by_its_own_length(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ("init", "--gpu", "h200", "--context", "256k", "-o", str(tmp_path / "a.kvplan.yaml"))
+    code, out = said(capsys, *words, "--", "vllm", "serve", "m", "-tp", "8", "--max-model-len", "131072")
+    assert code == 1 and f"would hold with --max-model-len {256 * 1024} " in out and "1048576" not in out
+
+
+@pytest.mark.parametrize("command", ["solve", "advise", "advise --gpus 8"])
+def test_a_card_that_its_kernels_do_not_run_on_is_no_plain_yes(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """An A100 has compute capability 8.0; DeepGEMM and FlashMLA need 9.0."""
+    dies, yes = "It starts, and dies in its first forward", " Yes: "
+    found = said(capsys, *command.split(), "--gpu", "a100", *LAUNCH)[1]
+    assert dies in found and found.index(dies) < found.index(yes)
+    assert dies not in said(capsys, *command.split(), "--gpu", "h100", *LAUNCH)[1]

@@ -382,7 +382,7 @@ def test_report_and_advise_give_one_verdict(kind: str) -> None:
         and advised.sizes is not None
     ):
         assert f"With the flags at the end {advised.served.requests:,} of {asked:,} fit" in made
-    assert advised.holds or (advised.layouts == ()) == ("nearest layout that serves" not in made)
+    assert advised.holds or (advised.layouts == ()) == ("layout of one server that serves" not in made)
 
 
 def test_the_flags_to_paste_serve_it_all() -> None:

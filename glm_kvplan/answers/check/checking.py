@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from glm_kvplan.answers.check.deployment_file import STDIN, DeploymentFile, read_deployment_file
+from glm_kvplan.answers.check.deployment_file import STDIN, DeploymentFile, parse_deployment, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.findings import Finding, findings, held, refused, unused_notes
 from glm_kvplan.answers.check.launch_lines import LaunchLines
@@ -84,17 +84,25 @@ def files_of(path: str) -> Sequence[str]:
     return files
 
 
-def check_file(path: str, *, engine: str | None = None, gpu: str | None = None, root: Path | None = None) -> Checked:
+def check_file(
+    path: str,
+    *,
+    engine: str | None = None,
+    gpu: str | None = None,
+    root: Path | None = None,
+    text: str | None = None,
+) -> Checked:
     """Check one file, under another engine or on another GPU where one is given. Never raises for bad input.
 
-    The --config file of its launch must lie in the deployment file's folder, or in `root`.
+    `text` is what it holds, of one that is not written: its folder is this one. The --config file of its launch must
+    lie in the deployment file's folder, or in `root`.
     """
     name = "stdin" if path == STDIN else path
     shown = without_userinfo(name)
     file: DeploymentFile | None = None
     plan: Any = None  # the engine's own
     try:
-        file = read_deployment_file(path, root)
+        file = read_deployment_file(path, root) if text is None else parse_deployment(text, name, Path())
         try:
             made = plan_of(file, engine=engine, gpu=gpu, root=root)
         except RefusedError as error:

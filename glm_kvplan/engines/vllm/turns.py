@@ -45,17 +45,21 @@ def _words(name: str, value: object) -> str:
     return FLAG[name].words(value)
 
 
-def turns(begun: Begun, given: MemoryGiven, does: Does, requests: int = 0) -> Iterator[Turn]:
+def turns(begun: Begun, given: MemoryGiven, does: Does, requests: int = 0, context: int = 0) -> Iterator[Turn]:
     """Each knob with which `does` holds, turned as little as that takes: requests, memory, states, rows, then GPUs.
 
-    `requests` are those that an engine should run at once, where that is known.
+    `requests` are those that an engine should run at once, `context` their longest, where that is known.
     """
 
     def turned(accuracy: bool = False, **flags: object) -> Turn | None:
         then = _begun(begun, given, flags)
         return Turn(flags, then, accuracy) if then is not None and does(then) else None
 
-    for found in (*_limits(begun, turned, requests), *_memory(begun, given, turned, does), *_states(begun, turned)):
+    for found in (
+        *_limits(begun, turned, requests, context),
+        *_memory(begun, given, turned, does),
+        *_states(begun, turned),
+    ):
         if found is not None:
             yield found
     for dtype in ("fp8", "fp8_ds_mla", "bfloat16"):
@@ -73,7 +77,7 @@ def _begun(begun: Begun, given: MemoryGiven, flags: Mapping[str, object]) -> Beg
         return None
 
 
-def _limits(begun: Begun, turned: Callable[..., Turn | None], requests: int) -> Iterator[Turn | None]:
+def _limits(begun: Begun, turned: Callable[..., Turn | None], requests: int, context: int) -> Iterator[Turn | None]:
     """The limits of requests and of their length, to what the blocks hold or to what is asked of them."""
     deployment, start = begun.plan.deployment, begun.start
     for seqs in (requests, start.count):
@@ -82,9 +86,11 @@ def _limits(begun: Begun, turned: Callable[..., Turn | None], requests: int) -> 
             break
     longest = start.blocks.longest_context(start.count)
     most = begun.plan.geometry.max_position_embeddings
-    for length in dict.fromkeys((min(longest, most), most)):
-        if length > 0 and length != deployment.max_model_len:
-            yield turned(max_model_len=length)
+    now = deployment.max_model_len
+    for length in dict.fromkeys((context if now < context <= most else 0, min(longest, most), most)):
+        if length > 0 and length != now and (found := turned(max_model_len=length)) is not None:
+            yield found
+            break
 
 
 def _memory(begun: Begun, given: MemoryGiven, turned: Callable[..., Turn | None], does: Does) -> Iterator[Turn | None]:

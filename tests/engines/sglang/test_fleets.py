@@ -185,7 +185,10 @@ def test_none_serves(capsys: pytest.CaptureFixture[str]) -> None:
     assert "none of these numbers of GPUs serves it: 4" in capsys.readouterr().out.replace("\n", " ")
     assert ended("advise", "--gpus", "3", "--", "sglang", "serve", "m", "--tp", "8") == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert "3 GPUs: a server takes 8 GPUs, which do not divide them" in out and "--gpus 8 serves it" in out
+    assert (
+        "3 GPUs: with --tp-size 8 a server takes 8 GPUs, which do not divide them" in out
+        and "--gpus 8 serves it" in out
+    )
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,9 @@ def keyed(changes: list[dict[str, Any]]) -> list[str]:
 
 
 def test_layouts_are_tried_from_the_smallest(asked: list[dict[str, Any]]) -> None:
-    """As it is and with twice the workers, with each change of a dtype or none; then twice the ranks."""
+    """As it is and with twice the workers, with each change of a dtype or none; then twice the ranks. Up to there all
+    workers that divide the ranks, too.
+    """
     server = server_of(BF16, EXACT / 3)
     many = TEN._replace(concurrency=10**6)
     assert nearest_layouts(server, many, 5) == []
@@ -51,13 +53,15 @@ def test_layouts_are_tried_from_the_smallest(asked: list[dict[str, Any]]) -> Non
     workers: list[dict[str, Any]] = [{}, {"dp_size": 2, "enable_dp_attention": True}]
     widths: list[dict[str, Any]] = [{}, {"tp_size": 8}, {"tp_size": 16}, {"tp_size": 32}, {"tp_size": 64}]
     expected = [width | worker | single for width in widths for worker in workers for single in singles]
+    more = [(width, groups) for width, most in zip(widths, (4, 8), strict=False) for groups in (4, 8) if groups <= most]
+    expected += [width | {"dp_size": groups, "enable_dp_attention": True} for width, groups in more]
     tried = [changes for changes in asked if set(changes) != {"mem_fraction_static"}]
     assert keyed(tried) == keyed(expected[1:])
     assert [changes.get("tp_size", 0) for changes in tried] == sorted(changes.get("tp_size", 0) for changes in tried)
 
 
 def test_groups_that_divide_the_ranks_and_rings_where_there_are_drafts(asked: list[dict[str, Any]]) -> None:
-    """Six ranks of three workers: six workers as they are and on twelve ranks."""
+    """Six ranks of three workers: six workers as they are and on twelve ranks, where twelve are tried alone."""
     drafts = PLAIN | {
         "tp_size": 6, "dp_size": 3, "enable_dp_attention": True, "speculative_algorithm": "EAGLE",
         "mamba_ssm_dtype": "bfloat16", "chunked_prefill_size": 49152,
@@ -67,6 +71,7 @@ def test_groups_that_divide_the_ranks_and_rings_where_there_are_drafts(asked: li
     six: dict[str, Any] = {"dp_size": 6, "enable_dp_attention": True}
     wider = [width | more for width in ({}, {"tp_size": 12}, {"tp_size": 24}, {"tp_size": 48})
              for more in ({}, rings, six, six | rings) if width or more]  # fmt: skip
+    wider.append({"tp_size": 12, "dp_size": 12, "enable_dp_attention": True})
     tried = [changes for changes in asked if set(changes) != {"mem_fraction_static"}]
     assert keyed(tried) == keyed(wider)
 

@@ -40,9 +40,9 @@ class ServingShown(NamedTuple):
 class AdviseAnswer(NamedTuple):
     """`served` is what the flags serve, `mean_served` if all lengths came by their shares.
 
-    `now` is what it serves as launched, `default_served` what the engine's own split does. `sizes` None: nothing
-    starts. Of a worker's `sizes` the load needs `floor`, and memory gives `ceiling_tokens`. `host` are HiCache's pools
-    under the flags, None without it.
+    `servers` side by side with these flags serve it all, where one does not. `now` is what it serves as launched,
+    `default_served` what the engine's own split does. `sizes` None: nothing starts. Of a worker's `sizes` the load
+    needs `floor`, and memory gives `ceiling_tokens`. `host` are HiCache's pools under the flags, None without it.
     """
 
     head: Head
@@ -61,6 +61,7 @@ class AdviseAnswer(NamedTuple):
     conversations_kept: int
     headroom: ServingShown
     shortage: Shortage | None
+    servers: int | None
     layouts: tuple[Layout, ...]
     host: "HostShown | None"
     warnings: tuple[Text, ...]
@@ -107,10 +108,21 @@ def answer_advise(
         conversations_kept=found.conversations_kept,
         headroom=ServingShown(found.headroom.usable, found.headroom.needed, found.headroom.unsure),
         shortage=found.shortage,
+        servers=_servers(found, demand),
         layouts=found.layouts,
         host=_host(found, budget.certainty),
         warnings=() if weights is None else weights.notes,
     )
+
+
+def _servers(found: Advice, demand: Demand) -> int | None:
+    """Servers side by side that serve it all with the same flags; None where one does, or where they share a host's
+    memory, which is not divided here.
+    """
+    served = found.served.requests
+    if found.shortage is None or not served or found.headroom.short > 0 or found.host is not None:
+        return None
+    return -(-demand.concurrency // served)
 
 
 def _host(found: Advice, certainty: Certainty) -> "HostShown | None":

@@ -139,7 +139,7 @@ def _needs_table(answer: ReportAnswer) -> Table:
 
 
 def paste_section(answer: ReportAnswer) -> Section:
-    """The plan's flags, then what serves the whole demand: the plan under the advised split, or the nearest layout."""
+    """The plan's flags, then what serves the whole demand: the plan under the advised split, or another layout."""
     advised = answer.advised
     blocks: list[Line | Code] = []
     if answer.flags:
@@ -148,7 +148,7 @@ def paste_section(answer: ReportAnswer) -> Section:
         blocks.append(Line(say("No flag is given: every value is the engine's own.")))
     for nearest in advised.layouts[:1]:
         intro = say(
-            "The nearest layout that serves all {wanted} requests, on {gpus}:",
+            "A layout of one server that serves all {wanted} requests, on {gpus}:",
             wanted=whole(answer.demand.concurrency),
             gpus=f"{nearest.gpus} × {answer.head.gpu.name}",
         )

@@ -60,5 +60,5 @@ def _remarks(answer: ReportAnswer) -> Iterator[Said]:
         yield say("With the flags at the end {served} of {wanted} fit.", served=served, wanted=whole(asked))
     for nearest in advised.layouts[:1]:
         flags = " ".join(flag_word(FLAG, name, value) for name, value in nearest.changes.items())
-        template = "The nearest layout that serves them all: {gpus} GPUs, {flags}."
+        template = "A layout of one server that serves them all: {gpus} GPUs, {flags}."
         yield say(template, gpus=whole(nearest.gpus), flags=flags)

@@ -7,7 +7,7 @@ from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.host_page import host_sections
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
 from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
-from glm_kvplan.engines.sglang.answers.terms import terms
+from glm_kvplan.engines.sglang.answers.terms import in_memory, terms
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
@@ -52,7 +52,7 @@ def _verdict(answer: SolveAnswer) -> Verdict:
         template = "It starts, but no request of {contexts} tokens fits on {gpus}, bound by {limit}"
     found = say(template, requests=requests, contexts=served.contexts, gpus=answer.head.cards, limit=say(served.limit))
     careful = headroom.verdict == "tight" or memory.upper_bound or not served.requests
-    return Verdict(found, "careful" if careful else "good", tuple(remarks))
+    return in_memory(answer.head, Verdict(found, "careful" if careful else "good", tuple(remarks)))
 
 
 def _sections(answer: SolveAnswer) -> Iterator[Section]:

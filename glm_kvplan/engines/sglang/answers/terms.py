@@ -1,9 +1,10 @@
-"""The foot of a page: what the words of the engine mean that it uses."""
+"""The foot of a page, what the words of the engine mean that it uses; and what every verdict on memory leaves out."""
 
 from collections.abc import Iterator
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.show.format import count
+from glm_kvplan.show.page import Verdict
 from glm_kvplan.show.said import Said, say
 
 
@@ -20,3 +21,13 @@ def _terms(head: Head, ranks: bool) -> Iterator[Said]:
         yield say("a state slot holds one KDA state, of all KDA layers; a request takes {slots}", slots=slots)
     if head.deployment["attn_dp_size"] != 1:
         yield say("a DP worker is a group of GPUs with requests and pools of its own")
+
+
+def in_memory(head: Head, verdict: Verdict) -> Verdict:
+    """A verdict on memory, which says no more than that where the attention kernels do not run on the card."""
+    if head.deployment["kernels_run"]:
+        return verdict
+    template = (
+        "It starts, and dies in its first forward: its attention kernels do not run on this card. In memory: {verdict}"
+    )
+    return verdict._replace(text=say(template, verdict=verdict.text), tone="bad")

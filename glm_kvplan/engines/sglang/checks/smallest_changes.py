@@ -52,7 +52,7 @@ def smallest_changes(
 def _advised(
     server: Server, expect: Expectations, targets: Iterable[str], kept: Iterable[str], hosts: Hosts
 ) -> tuple[Change, ...]:
-    """The set of flags that `kvplan advise` finds on this layout, else on the nearest one, if all of `targets` hold."""
+    """The set of flags that `kvplan advise` finds on this layout, else on another, if all of `targets` hold."""
     if not expect.requests:
         return ()
     demand = Demand(expect.lengths, expect.requests)

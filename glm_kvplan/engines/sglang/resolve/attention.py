@@ -161,11 +161,13 @@ def sparse_backends(a: Arguments, site: Site) -> None:
         a.because["dsa_decode_backend"] = why_decode
     _check_backends(a, site, fp8)
     if cuda and site.gpu.capability < (9, 0):
+        a.kernels_run = False
         a.warnings.append(
             f"{site.gpu.name}: nothing refuses it at start-up, but the FP8 index kernels (DeepGEMM) and the sparse "
             "prefill kernel (FlashMLA) need compute capability 9.0; expect the model to fail on its first prefill"
         )
     if cuda and site.gpu.capability[0] == 12 and "trtllm" in (a.dsa_prefill_backend, a.dsa_decode_backend):
+        a.kernels_run = False
         a.warnings.append(_no_kernels(site, fp8))
 
 

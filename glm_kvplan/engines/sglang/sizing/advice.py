@@ -52,7 +52,7 @@ class Advice(NamedTuple):
     conversations_kept: int  # finished conversations a worker keeps cached beside its running requests
     headroom: ServingHeadroom
     shortage: Shortage | None  # None: the whole demand is served
-    layouts: tuple[Layout, ...]  # where there is a shortage, the nearest layouts without one
+    layouts: tuple[Layout, ...]  # where there is a shortage, layouts of one server without one
     host: HostAdvice | None = None  # HiCache's pools under the flags; None without it
 
     @property

@@ -1,10 +1,10 @@
-"""Where a demand does not fit: the nearest other layouts on which it does."""
+"""Where a demand does not fit: other layouts of one server on which it does."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from glm_kvplan.engines.sglang.knob_search import Wish
-from glm_kvplan.engines.sglang.moves import MOST_TP, MOVE, MOVES, group_flags
+from glm_kvplan.engines.sglang.moves import MOVE, MOVES, group_flags
 from glm_kvplan.engines.sglang.sizing.served_requests import Served, check_demand, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_host import UNKNOWN_HOSTS, Hosts, host_advice
@@ -24,17 +24,17 @@ class Layout(NamedTuple):
 
 
 def nearest_layouts(server: Server, demand: Demand, most: int, hosts: Hosts = UNKNOWN_HOSTS) -> list[Layout]:
-    """Layouts that serve the whole demand: fewest GPUs first, then fewest changes; none that only adds to another.
+    """Layouts that serve the whole demand: fewest GPUs first, then fewest changes; none that only adds to another, or
+    has more groups than it.
 
     With HiCache none whose host pools do not fit; where less of them is what lets it, the changes say so.
     """
     found: list[Layout] = []
-    tried: list[set[tuple[str, Any]]] = []  # the changes of those found
-    candidates = sorted(_candidates(server), key=lambda changes: (changes.get("tp_size", 0), len(changes)))
-    for changes in candidates:
+    tried: list[tuple[int, set[tuple[str, Any]]]] = []  # groups and switches of those found
+    for groups, switch, changes in sorted(_candidates(server), key=lambda one: (one[2].get("tp_size", 0), len(one[2]))):
         if len(found) >= most:
             break
-        if any(fewer <= _beside_tp(changes) for fewer in tried):
+        if any(fewer <= groups and less <= switch.items() for fewer, less in tried):
             continue
         try:
             other = server.with_flags(**changes)
@@ -49,30 +49,28 @@ def nearest_layouts(server: Server, demand: Demand, most: int, hosts: Hosts = UN
         if host is None or host.answer.fits:
             gpus = other.deployment.world_size * other.deployment.replicas
             got = served(demand, split.deployment, split.sizes)
-            tried.append(_beside_tp(changes))
+            tried.append((groups, {*switch.items()}))
             flags = {**split.plan.flags, **lowered}
             found.append(Layout({**changes, **lowered}, gpus, got, flags, other.memory_moved))
     return found
 
 
-def _beside_tp(changes: dict[str, Any]) -> set[tuple[str, Any]]:
-    return {item for item in changes.items() if item[0] != "tp_size"}
+def _candidates(server: Server) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+    """Each layout with each single switch of a dtype or of speculation's memory: its groups, the switch, all changes.
 
-
-def _candidates(server: Server) -> Iterator[dict[str, Any]]:
-    """Each layout with each single switch of a dtype or of speculation's memory."""
+    More than twice the groups are tried alone, and on twice the GPUs at most.
+    """
     switches: list[dict[str, Any]] = [{}]
     for move in MOVES:
         if move.kind == "switch":
             switches += [way.flags(value) for way in move.ways(server, Wish()) for value in way.values]
     deployment = server.deployment
-    layouts: list[dict[str, Any]] = [{}]
     gpus = [flags["tp_size"] for way in MOVE["tp_size"].ways(server, Wish()) for flags in map(way.flags, way.values)]
     for tp in (deployment.tp_size, *gpus):
         wider = {"tp_size": tp} if tp > deployment.tp_size else {}
-        if wider:
-            layouts.append(wider)
-        groups = deployment.attn_dp_size * 2
-        if tp <= MOST_TP and tp % groups == 0 and deployment.replicas == 1:
-            layouts.append({**group_flags(server.plan, groups), **wider})
-    yield from (layout | switch for layout in layouts for switch in switches if layout or switch)
+        groups = now = deployment.attn_dp_size
+        while groups == now or (tp % groups == 0 and deployment.replicas == 1):
+            layout = wider if groups == now else {**group_flags(server.plan, groups), **wider}
+            beside = switches if groups <= 2 * now else [{}] if tp <= 2 * deployment.tp_size else []
+            yield from ((groups, switch, layout | switch) for switch in beside if layout or switch)
+            groups *= 2

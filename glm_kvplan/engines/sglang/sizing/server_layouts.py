@@ -48,7 +48,8 @@ def server_layouts(plan: Plan, gpus: int, per_host: int) -> Iterator[dict[str, A
 
 def advise_server(server: Server, share: Demand, hosts: Hosts = UNKNOWN_HOSTS) -> Advised:
     """The server with what serves the share, or as much of it as fits. Raises KvplanError."""
-    advice = advise(server, share, nearest=0, hosts=hosts)
+    keep_fraction = "mem_fraction_static" in server.plan.flags
+    advice = advise(server, share, keep_fraction=keep_fraction, nearest=0, hosts=hosts)
     limit = "memory" if advice.shortage is None else advice.shortage.limit
     if advice.shortage is None and not advice.holds:
         limit = "host memory"
@@ -69,6 +70,7 @@ def advise_server(server: Server, share: Demand, hosts: Hosts = UNKNOWN_HOSTS) -
         memory=advised.budget,
         warnings=_notes(advised),
         at_least=lambda: served_within(server, share, advice, server.budget.error_gib)[0],
+        admitted=workers * advised.sizes.running_requests,
         host=None if advice.host is None else _hosted(advice.host.answer),
     )
 

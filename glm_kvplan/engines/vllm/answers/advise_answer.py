@@ -110,22 +110,22 @@ def answer_advise(
 
 def _changes(begun: Begun, given: MemoryGiven, does: Does, demand: Demand, state: str | None) -> Iterator[Turn]:
     """The changes that serve, those first that change no number of the model and need no more GPUs."""
-    requests = -(-demand.concurrency // begun.plan.deployment.data_parallel_size)
+    load = -(-demand.concurrency // begun.plan.deployment.data_parallel_size), demand.context
 
     def asked(turn: Turn) -> bool:
         return "mamba_ssm_cache_dtype" not in turn.flags or state == "bfloat16"
 
-    single = [turn for turn in turns(begun, given, does, requests) if asked(turn)]
+    single = [turn for turn in turns(begun, given, does, *load) if asked(turn)]
     near = [turn for turn in single if turn.begun.plan.gpus == begun.plan.gpus]
     if not near:
-        near = list(_pairs(begun, given, does, requests, asked))
+        near = list(_pairs(begun, given, does, load, asked))
     far = [turn for turn in single if turn.begun.plan.gpus != begun.plan.gpus]
     yield from sorted(near, key=lambda turn: turn.accuracy)
     yield from far
 
 
 def _pairs(
-    begun: Begun, given: MemoryGiven, does: Does, requests: int, asked: Callable[[Turn], bool]
+    begun: Begun, given: MemoryGiven, does: Does, load: tuple[int, int], asked: Callable[[Turn], bool]
 ) -> Iterator[Turn]:
     """Two knobs that serve together."""
     for first in _BESIDE:
@@ -133,7 +133,7 @@ def _pairs(
             base = begin(begun.plan.with_flags(**first), given, begun.plan)
         except KvplanError:
             continue
-        for turn in turns(base, given, does, requests):
+        for turn in turns(base, given, does, *load):
             if turn.begun.plan.gpus == begun.plan.gpus and asked(turn):
                 accuracy = turn.accuracy or "kv_cache_dtype" in first
                 yield turn._replace(flags={**first, **turn.flags}, accuracy=accuracy)

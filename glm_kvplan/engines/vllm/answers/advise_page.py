@@ -27,7 +27,7 @@ def advise_page(answer: AdviseAnswer) -> Page:
     if answer.options:
         sections.append(Section((_options(answer),), say("What serves it"), quiet=True, spare=1))
     if not answer.holds:
-        sections.append(Section((search_line(),), say("More GPUs"), quiet=True))
+        sections.append(Section((search_line(answer.head),), say("More GPUs"), quiet=True))
     lead = (Line(answer.head.layout, "muted"),)
     head = answer.head
     return Page(head.title, lead, tuple(sections), answer.warnings, head.notes, terms(), verdict=_verdict(answer))

@@ -126,7 +126,7 @@ def _changes(begun: Begun, given: MemoryGiven, expect: Expectations, name: str |
 
     found = []
     requests = -(-expect.requests // begun.plan.deployment.data_parallel_size)
-    for turn in turns(begun, given, does, requests):
+    for turn in turns(begun, given, does, requests, expect.longest or 0):
         broken = tuple(each for each in _short(turn.begun.start, expect) if name is None or each in kept)
         gpus = turn.begun.plan.gpus
         text = turn.text + ("" if gpus == begun.plan.gpus else f" on {gpus} GPUs, not {begun.plan.gpus}")
