@@ -79,7 +79,7 @@ def _launch(found: _Found, document: dict[Any, Any], name: str, servers: Sequenc
     return Launch(
         (),
         False,
-        _environment(found.above, role, name),
+        _environment(found.above, role),
         "" if server is None else server.engine,
         container=None if whole else _container(names, found, document),
         settings=Settings(data, name if whole else printable("/".join(names), 200), own=whole),
@@ -88,7 +88,7 @@ def _launch(found: _Found, document: dict[Any, Any], name: str, servers: Sequenc
     )
 
 
-def _environment(above: Sequence[dict[Any, Any]], role: str, name: str) -> dict[str, Word]:
+def _environment(above: Sequence[dict[Any, Any]], role: str) -> dict[str, Word]:
     """The variables of a role: `aggregated_environment` beside the mapping that holds `aggregated`."""
     found: dict[str, Word] = {}
     for mapping in above:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.leaving import Truth
+from glm_kvplan.launch.bash.lists import some_list
 from glm_kvplan.launch.bash.text_commands import Builtin
 from glm_kvplan.launch.bash.values import UNSET, Scalar, first_of, known_text, missing, plain, text_of, uncounted
-from glm_kvplan.launch.marked_words import Mark
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
@@ -40,10 +40,13 @@ def _set(shell: "Interpreter", found: "Started") -> Truth:
 def _shift(shell: "Interpreter", found: "Started") -> Truth:
     number = found.words[1].text if len(found.words) > 1 else "1"
     if not re.fullmatch("[0-9]{1,4}", number):
-        return Mark("`shift`", shell.place(found.line))
+        return shell.doubt("`shift`", found.line)
     arguments = shell.scope.arguments
+    if uncounted(arguments[: int(number)]):
+        shell.scope.set_arguments((some_list("@"),))
+        return shell.doubt("`shift`", found.line)
     if int(number) > len(arguments):
-        return Mark("`shift`", shell.place(found.line)) if uncounted(arguments) else False
+        return False
     shell.scope.set_arguments(arguments[int(number) :])
     return True
 
@@ -58,7 +61,7 @@ def _getopts(shell: "Interpreter", found: "Started") -> Truth:
     if options is None or not re.fullmatch("[0-9]{1,4}", text):
         for one in (name, "OPTARG", "OPTIND"):
             shell.assign(one, missing(f"${one}"))
-        return Mark("`getopts`", shell.place(found.line))
+        return shell.doubt("`getopts`", found.line)
     at = max(1, int(text))
     _, letter = shell.option_letter if shell.option_letter[0] == at else (at, 1)
     word = text_of(arguments[at - 1]) if at <= len(arguments) else ""
@@ -70,7 +73,7 @@ def _getopts(shell: "Interpreter", found: "Started") -> Truth:
     if known_text(arguments[at - 1]) is None:
         for one in (name, "OPTARG", "OPTIND"):
             shell.assign(one, missing(f"${one}"))
-        return Mark("`getopts`", shell.place(found.line))
+        return shell.doubt("`getopts`", found.line)
     option, rest = word[letter], word[letter + 1 :]
     known = option in options.lstrip(":") and option != ":"
     wants = known and options[options.rindex(option) + 1 :].startswith(":")

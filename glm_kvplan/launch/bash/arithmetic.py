@@ -1,22 +1,41 @@
 """Arithmetic of `$((...))` and `((...))`, in bash's 64 bits."""
 
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 _TOKEN = re.compile(
     r"\s*(?:(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,2}#[0-9a-zA-Z]{1,20}|[0-9]{1,20})|([A-Za-z_]\w*(?:\[[^\[\]]*\])?)"
     r"|(<<=|>>=|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%<>=!~&|^?:(),]))"
 )
-_BINARY = (
-    *(("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<=", ">=", "<", ">"), ("<<", ">>")),
-    *(("+", "-"), ("*", "/", "%")),
-)
-_ASSIGNS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
-_DEEPEST = 50
+_MOST, _DEEPEST = 500, 50
 
 
 class ArithmeticProblem(Exception):
     """What bash would refuse, or what is not read here."""
+
+
+def _quotient(left: int, right: int) -> int:
+    if not right:
+        raise ArithmeticProblem
+    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+
+
+_BINARY: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
+    {"||": lambda left, right: bool(left or right)},
+    {"&&": lambda left, right: bool(left and right)},
+    {"|": operator.or_},
+    {"^": operator.xor},
+    {"&": operator.and_},
+    {"==": operator.eq, "!=": operator.ne},
+    {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt},
+    {"<<": lambda left, right: left << right % 64, ">>": lambda left, right: left >> right % 64},
+    {"+": operator.add, "-": operator.sub},
+    {"*": operator.mul, "/": _quotient, "%": lambda left, right: left - right * _quotient(left, right)},
+)
+_APPLY = {sign: apply for level in _BINARY for sign, apply in level.items()}
+_ASSIGNS = ("=", *(f"{sign}=" for sign in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")))
+_UNARY: Mapping[str, Callable[[int], int]] = {"+": int, "-": operator.neg, "!": operator.not_, "~": operator.inv}
 
 
 def calculate(text: str, value: Callable[[str], int], assign: Callable[[str, int | None], None]) -> int:
@@ -34,31 +53,38 @@ class _Calculator:
         text = text.rstrip()
         while at < len(text):
             match = _TOKEN.match(text, at)
-            if match is None or len(self.tokens) > 500:
+            if match is None or len(self.tokens) > _MOST:
                 raise ArithmeticProblem
-            kind = "number" if match[1] else "name" if match[2] else "operator"
+            kind = "number" if match[1] else "name" if match[2] else "sign"
             self.tokens.append((kind, match[1] or match[2] or match[3]))
             at = match.end()
+        self.tokens += [("", ""), ("", "")]
         self.value, self.assign = value, assign
         self.at = self.depth = 0
         self.skipped = 0  # above 0: in what `&&`, `||` and `?` pass over
 
     def whole(self) -> int:
-        if not self.tokens:
-            return 0
-        found = self.comma()
-        if self.at < len(self.tokens):
-            raise ArithmeticProblem
+        found = self.comma() if self.tokens[0][0] else 0
+        self.expect("", "")
         return found
 
-    def peek(self) -> str:
-        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+    def accept(self, *signs: str) -> str:
+        kind, text = self.tokens[self.at]
+        if kind != "sign" or text not in signs:
+            return ""
+        self.at += 1
+        return text
 
-    def accept(self, *operators: str) -> str:
-        if self.at < len(self.tokens) and self.tokens[self.at][0] == "operator" and self.peek() in operators:
-            self.at += 1
-            return self.tokens[self.at - 1][1]
-        return ""
+    def expect(self, kind: str, text: str | None = None) -> str:
+        if self.tokens[self.at][0] != kind or text not in (None, self.tokens[self.at][1]):
+            raise ArithmeticProblem
+        self.at += 1
+        return self.tokens[self.at - 1][1]
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise ArithmeticProblem
 
     def comma(self) -> int:
         found = self.ternary()
@@ -67,21 +93,18 @@ class _Calculator:
         return found
 
     def ternary(self) -> int:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise ArithmeticProblem
-        (kind, name), (_, operator) = (*self.tokens[self.at : self.at + 2], ("", ""), ("", ""))[:2]
-        if kind == "name" and operator in _ASSIGNS:
+        self.deeper()
+        (kind, name), (_, sign) = self.tokens[self.at : self.at + 2]
+        if kind == "name" and sign in _ASSIGNS:
             self.at += 2
             new = self.ternary()
-            found = new if operator == "=" else self.apply(operator[:-1], self.asked(name), new)
+            found = new if sign == "=" else self.apply(sign[:-1], self.asked(name), new)
             self.assign(name, None if self.skipped else found)
         else:
             found = self.binary(0)
             if self.accept("?"):
                 first = self.passing(not found, self.comma)
-                if not self.accept(":"):
-                    raise ArithmeticProblem
+                self.expect("sign", ":")
                 second = self.passing(bool(found), self.ternary)
                 found = first if found else second
         self.depth -= 1
@@ -91,9 +114,9 @@ class _Calculator:
         if level == len(_BINARY):
             return self.power()
         found = self.binary(level + 1)
-        while operator := self.accept(*_BINARY[level]):
-            decided = (operator == "&&" and not found) or (operator == "||" and bool(found))
-            found = self.apply(operator, found, self.passing(decided, lambda: self.binary(level + 1)))
+        while sign := self.accept(*_BINARY[level]):
+            decided = (sign == "&&" and not found) or (sign == "||" and bool(found))
+            found = self.apply(sign, found, self.passing(decided, lambda: self.binary(level + 1)))
         return found
 
     def passing(self, over: bool, read: Callable[[], int]) -> int:
@@ -102,8 +125,8 @@ class _Calculator:
         self.skipped -= over
         return found
 
-    def apply(self, operator: str, left: int, right: int) -> int:
-        return 0 if self.skipped else _apply(operator, left, right)
+    def apply(self, sign: str, left: int, right: int) -> int:
+        return 0 if self.skipped else _wrapped(_APPLY[sign](left, right))
 
     def asked(self, name: str) -> int:
         return 0 if self.skipped else self.value(name)
@@ -118,44 +141,26 @@ class _Calculator:
         return found
 
     def unary(self) -> int:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise ArithmeticProblem
-        try:
-            if operator := self.accept("+", "-", "!", "~"):
-                found = self.unary()
-                return {"+": found, "-": -found, "!": int(not found), "~": ~found}[operator]
-            if operator := self.accept("++", "--"):
-                return self.step(self.name(), 1 if operator == "++" else -1)
-            if self.accept("("):
-                found = self.comma()
-                if not self.accept(")"):
-                    raise ArithmeticProblem
-                return found
-            if self.at >= len(self.tokens):
-                raise ArithmeticProblem
-            kind, text = self.tokens[self.at]
-            self.at += 1
-            if kind == "number":
-                return number(text)
-            if kind != "name":
-                raise ArithmeticProblem
-            if operator := self.accept("++", "--"):
-                change = 1 if operator == "++" else -1
-                return self.step(text, change) - change
-            return self.asked(text)
-        finally:
-            self.depth -= 1
+        self.deeper()
+        if sign := self.accept(*_UNARY):
+            found = _UNARY[sign](self.unary())
+        elif sign := self.accept("++", "--"):
+            found = self.step(self.expect("name"), sign)
+        elif self.accept("("):
+            found = self.comma()
+            self.expect("sign", ")")
+        elif self.tokens[self.at][0] == "number":
+            found = number(self.expect("number"))
+        else:
+            name = self.expect("name")
+            found = self.asked(name)
+            if sign := self.accept("++", "--"):
+                self.step(name, sign)
+        self.depth -= 1
+        return int(found)
 
-    def name(self) -> str:
-        kind, text = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
-        self.at += 1
-        if kind != "name":
-            raise ArithmeticProblem
-        return text
-
-    def step(self, name: str, change: int) -> int:
-        found = _wrapped(self.asked(name) + change)
+    def step(self, name: str, sign: str) -> int:
+        found = _wrapped(self.asked(name) + (1 if sign == "++" else -1))
         self.assign(name, None if self.skipped else found)
         return found
 
@@ -175,32 +180,3 @@ def number(text: str) -> int:
 
 def _wrapped(value: int) -> int:
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def _apply(operator: str, left: int, right: int) -> int:
-    if operator in ("/", "%"):
-        if not right:
-            raise ArithmeticProblem
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return _wrapped(quotient if operator == "/" else left - quotient * right)
-    if operator in ("<<", ">>"):
-        right %= 64
-    results: dict[str, Callable[[], int]] = {
-        "||": lambda: int(bool(left or right)),
-        "&&": lambda: int(bool(left and right)),
-        "|": lambda: left | right,
-        "^": lambda: left ^ right,
-        "&": lambda: left & right,
-        "==": lambda: int(left == right),
-        "!=": lambda: int(left != right),
-        "<=": lambda: int(left <= right),
-        ">=": lambda: int(left >= right),
-        "<": lambda: int(left < right),
-        ">": lambda: int(left > right),
-        "<<": lambda: left << right,
-        ">>": lambda: left >> right,
-        "+": lambda: left + right,
-        "-": lambda: left - right,
-        "*": lambda: left * right,
-    }
-    return _wrapped(results[operator]())

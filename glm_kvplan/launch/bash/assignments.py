@@ -1,24 +1,20 @@
 """Assignments of a script: `name=value`, `name+=value`, `name[index]=value`, `name=(values)`."""
 
-import re
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.leaving import Leave
-from glm_kvplan.launch.bash.syntax import Assignment, Text, WordNode
-from glm_kvplan.launch.bash.values import (
-    UNSET,
-    Array,
-    Scalar,
-    Table,
-    Unset,
-    Value,
-    first_of,
-    known_text,
-    mark_of,
-    missing,
-    plain,
+from glm_kvplan.launch.bash.lists import (
+    OPEN,
+    elements,
+    index_of,
+    number_in,
+    of_any_length,
+    some_list,
+    target_of,
+    with_element,
 )
+from glm_kvplan.launch.bash.syntax import Assignment, WordNode
+from glm_kvplan.launch.bash.values import UNSET, Array, Scalar, Table, Unset, Value, first_of, plain
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
@@ -29,37 +25,31 @@ def assigned(shell: "Interpreter", found: Assignment) -> None:
     if "r" in shell.scope.attributes(found.name):
         raise Leave("exit", status=False)  # as bash does
     if not isinstance(found.value, WordNode):
-        shell.assign(found.name, _list(shell, found))
+        shell.assign(found.name, _list(shell, found, found.value))
         return
     value = shell.expander.scalar(found.value.parts, found.value.line)  # first: it may assign the variable itself
-    store(shell, found.name, value, _index(shell, found), found.append)
+    _store(shell, found.name, index_of(shell, found.index), value, found.append)
 
 
-def _index(shell: "Interpreter", found: Assignment) -> str | None:
-    if found.index is None:
-        return None
-    text = known_text(shell.expander.scalar(found.index, 0))
-    return "?" if text is None else text
+def store(shell: "Interpreter", target: str, value: Scalar, append: bool = False) -> None:
+    """`name=value`, of a list its first element, or `name[index]=value`; nothing where `target` is neither."""
+    name, index = target_of(target)
+    if name:
+        _store(shell, name, index, value, append)
 
 
-def store(shell: "Interpreter", name: str, value: Scalar, index: str | None = None, append: bool = False) -> None:
-    """`name=value`, of a list its first element; `name[index]=value`, "?" for an index that is not known."""
+def _store(shell: "Interpreter", name: str, index: str | None, value: Scalar, append: bool) -> None:
     if index is None and isinstance(shell.held(name), Array | Table):
         index = "0"
-    if index is not None:
-        shell.assign(name, _with_element(shell, shell.get(name), name, index, value, append))
-    else:
-        shell.assign(name, appended(shell, shell.get(name), value, name) if append else value)
+
+    def made(before: Value) -> Scalar:
+        return _appended(shell, name, before, value) if append else value
+
+    held = shell.get(name) if append or index is not None else None
+    shell.assign(name, made(held) if index is None else with_element(shell, name, held, index, made))
 
 
-def stored_at(shell: "Interpreter", target: str, value: Scalar) -> None:
-    """`store` where the name, perhaps with an index, is given as text."""
-    match = re.fullmatch(r"([A-Za-z_]\w*)(?:\[(.*)\])?", target, re.ASCII)
-    if match is not None:
-        store(shell, match[1], value, match[2])
-
-
-def appended(shell: "Interpreter", before: Value, value: Scalar, name: str) -> Scalar:
+def _appended(shell: "Interpreter", name: str, before: Value, value: Scalar) -> Scalar:
     """What `name+=value` makes of one value."""
     if isinstance(before, Unset):
         return value
@@ -68,63 +58,30 @@ def appended(shell: "Interpreter", before: Value, value: Scalar, name: str) -> S
     return (*first_of(before, name), *value)
 
 
-def _list(shell: "Interpreter", found: Assignment) -> Value:
-    assert not isinstance(found.value, WordNode)
+def _list(shell: "Interpreter", found: Assignment, nodes: tuple[WordNode | Assignment, ...]) -> Value:
     before = shell.get(found.name) if found.append else shell.held(found.name)
-    if isinstance(before, Table) and not before.numbered:
-        return _table(shell, found, before)
-    if isinstance(before, Table) and found.append:
-        return _with_indices(shell, found, _by_number(before, ()), 0)
-    values: list[Scalar] = []
-    if found.append and before is not None and not isinstance(before, Unset | Table):  # the environment holds no lists
-        values += before.values if isinstance(before, Array) else (first_of(before, found.name),)
-    for number, node in enumerate(found.value):
-        if isinstance(node, Assignment):
-            return _with_indices(shell, found, dict(enumerate(values)), number)
-        values += [one.value for one in shell.expander.fields((node,))]
+    if isinstance(before, Table):
+        return _table(shell, found, nodes, before)
+    before = before if found.append else UNSET
+    values = list(elements(before))  # what the environment holds is no list
+    for node in nodes:
+        if isinstance(node, WordNode):
+            values += [one.value for one in shell.expander.fields((node,))]
+        elif number_in(shell, index_of(shell, node.index) or "", values) == len(values) and not of_any_length(before):
+            values.append(_scalar(shell, node))
+        else:  # `[index]=` that is not the next: in launch scripts keys are names
+            return some_list(found.name)
     return Array(tuple(values))
 
 
-def _with_indices(shell: "Interpreter", found: Assignment, values: dict[int, Scalar], start: int) -> Value:
-    """A list by its indices, once those from `start` on are added, which may say where they stand."""
-    assert not isinstance(found.value, WordNode)
-    at = _end(values)
-    for node in found.value[start:]:
-        if isinstance(node, WordNode):
-            entries = [one.value for one in shell.expander.fields((node,))]
-        else:
-            index = _number(shell, _index(shell, node) or "", _end(values))
-            if index is None:
-                return missing(f"${found.name}")
-            at, entry = index, _scalar(shell, node)
-            entries = [appended(shell, values.get(at, UNSET), entry, found.name) if node.append else entry]
-        values |= enumerate(entries, at)
-        at += len(entries)
-    return _numbered(values)
-
-
-def _end(values: Mapping[int, Scalar]) -> int:
-    """The index behind the last, from which a negative one counts."""
-    return max(values, default=-1) + 1
-
-
-def _numbered(values: Mapping[int, Scalar]) -> Value:
-    """A list given by its indices, which may leave gaps."""
-    if len(values) == _end(values):
-        return Array(tuple(values[at] for at in range(len(values))))
-    return Table({str(at): values[at] for at in sorted(values)}, numbered=True)
-
-
-def _table(shell: "Interpreter", found: Assignment, before: Table) -> Value:
-    assert not isinstance(found.value, WordNode)
+def _table(shell: "Interpreter", found: Assignment, nodes: tuple[WordNode | Assignment, ...], before: Table) -> Value:
     values = dict(before.values) if found.append else {}
-    for node in found.value:
-        key = None if isinstance(node, WordNode) else _index(shell, node)
-        if isinstance(node, WordNode) or key in (None, "?"):
-            return missing(f"${found.name}")
-        assert key is not None
+    for node in nodes:
+        key = None if isinstance(node, WordNode) else index_of(shell, node.index)
+        if isinstance(node, WordNode) or key is None or key == OPEN:
+            return some_list(found.name)
         value = _scalar(shell, node)
-        values[key] = appended(shell, values.get(key, UNSET), value, found.name) if node.append else value
+        values[key] = _appended(shell, found.name, values.get(key, UNSET), value) if node.append else value
         shell.scope.keep_secret(key, values[key])
     return Table(values)
 
@@ -132,59 +89,3 @@ def _table(shell: "Interpreter", found: Assignment, before: Table) -> Value:
 def _scalar(shell: "Interpreter", node: Assignment) -> Scalar:
     assert isinstance(node.value, WordNode)
     return shell.expander.scalar(node.value.parts, node.value.line)
-
-
-def _number(shell: "Interpreter", index: str, length: int) -> int | None:
-    """Where in a list of `length` values an index lies; None where that is not known, or below its start."""
-    text = known_text(shell.expander.calculated((Text(index, True),), 0)) if index != "?" else None
-    if text is None or not re.fullmatch("-?[0-9]{1,9}", text):
-        return None
-    at = int(text) + length if text.startswith("-") else int(text)
-    return at if at >= 0 else None
-
-
-def _with_element(shell: "Interpreter", before: Value, name: str, index: str, value: Scalar, append: bool) -> Value:
-    unknown = missing(f"${name}")
-    if isinstance(before, Table) and not before.numbered:
-        if index == "?":
-            return unknown
-        shell.scope.keep_secret(index, value)
-        new = appended(shell, before.values.get(index, UNSET), value, name) if append else value
-        return Table({**before.values, index: new})
-    shell.scope.keep_secret(index, value)
-    if isinstance(before, tuple) and mark_of(before) is not None:
-        return unknown  # it may be a list of any length
-    values = before.values if isinstance(before, Array) else (before,) if isinstance(before, tuple) else ()
-    at = _number(shell, index, before.end if isinstance(before, Table) else len(values))
-    if at is None:
-        return unknown
-    if isinstance(before, Table) or at > len(values):
-        found = _by_number(before, values)
-        found[at] = appended(shell, found.get(at, UNSET), value, name) if append else value
-        return _numbered(found)
-    if append:
-        value = appended(shell, values[at] if at < len(values) else UNSET, value, name)
-    return Array((*values[:at], value, *values[at + 1 :]))
-
-
-def _by_number(value: Value, values: Sequence[Scalar]) -> dict[int, Scalar]:
-    if isinstance(value, Table):
-        return {int(key): one for key, one in value.values.items()}
-    return dict(enumerate(values))
-
-
-def without_element(shell: "Interpreter", name: str, index: str) -> None:
-    """`unset name[index]`."""
-    before = shell.held(name)
-    found: Value = missing(f"${name}")
-    if index in ("?", "@", "*"):
-        pass
-    elif isinstance(before, Table) and not before.numbered:
-        found = Table({key: value for key, value in before.values.items() if key != index})
-    elif isinstance(before, Array | Table):
-        values = _by_number(before, before.values if isinstance(before, Array) else ())
-        at = _number(shell, index, _end(values))
-        if at is not None:
-            values.pop(at, None)
-            found = _numbered(values)
-    shell.assign(name, found)

@@ -48,7 +48,7 @@ def alternatives(shell: "Interpreter", found: Case, first: int = 0, status: Trut
         ways.append(lambda: status)
     if mark is None:
         return status
-    return branched(shell, Mark(mark.name, mark.place or shell.place(found.line)), ways)
+    return branched(shell, shell.doubt(mark, found.line), ways)
 
 
 def _taken(shell: "Interpreter", found: Case, at: int) -> Truth:

@@ -14,7 +14,7 @@ from glm_kvplan.launch.bash.syntax import Text
 from glm_kvplan.launch.bash.text_commands import TEXT_COMMANDS, Builtin, told
 from glm_kvplan.launch.bash.values import Scalar, known_text, mark_of, missing, plain
 from glm_kvplan.launch.bash.word_reader import nested
-from glm_kvplan.launch.marked_words import Mark, Piece, printable
+from glm_kvplan.launch.marked_words import Piece, printable
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
@@ -28,10 +28,10 @@ def _source(shell: "Interpreter", found: "Started") -> Truth:
     marked = mark_of(found.words[1].value) if name else None
     text = shell.around.beside(name) if name and marked is None else None
     if text is not None:
-        return shell.sourced(text, found.line)
+        return shell.left_in("function", lambda: shell.run_inside(text, None, found.line))
     if not _SETTINGS.search(name):
         shell.note(f"{shell.place(found.line)}: {printable(name, 40)} is not read here; what it sets is not known")
-    return Mark(f"`source` of {printable(posixpath.basename(name), 24)}", shell.place(found.line))
+    return shell.doubt(f"`source` of {printable(posixpath.basename(name), 24)}", found.line)
 
 
 def _eval(shell: "Interpreter", found: "Started") -> Truth:
@@ -48,9 +48,9 @@ def _leave(kind: str) -> Builtin:
     def leave(shell: "Interpreter", found: "Started") -> Truth:
         words = found.words[1:]
         if kind in ("exit", "return"):
-            if kind == "return" and not shell.locals and not shell.sourcing:
+            if kind == "return" and all(frame.kind != "function" for frame in shell.leaving):
                 return False  # bash complains and goes on
-            raise Leave(kind, status=_number_told(shell, words[0].value) if words else shell.status)
+            raise Leave(kind, status=_number_told(words[0].value) if words else shell.status)
         loops = shell.loops()
         levels = int(words[0].text) if words and re.fullmatch("[1-9][0-9]?", words[0].text) else 1
         if loops:
@@ -60,7 +60,7 @@ def _leave(kind: str) -> Builtin:
     return leave
 
 
-def _number_told(shell: "Interpreter", value: Scalar) -> Truth:
+def _number_told(value: Scalar) -> Truth:
     """A status given as a number."""
     text, mark = known_text(value), mark_of(value)
     if text is None:
@@ -102,7 +102,7 @@ def _command(shell: "Interpreter", found: "Started") -> Truth:
         return True
     if rest[0].text.startswith("-"):
         shell.printed(missing("$(...)"))
-        return Mark(f"`{printable(rest[-1].text, 24)}`", shell.place(found.line))
+        return shell.doubt(f"`{printable(rest[-1].text, 24)}`", found.line)
     return start(shell, found._replace(words=rest), functions=False)
 
 
@@ -120,7 +120,7 @@ def _succeeds(shell: "Interpreter", found: "Started") -> Truth:
 def _alone_succeeds(shell: "Interpreter", found: "Started") -> Truth:
     """What succeeds without arguments; with some, that depends."""
     shell.printed(missing("$(...)"))
-    return Mark(f"`{found.words[0].text}`", shell.place(found.line)) if len(found.words) > 1 else True
+    return shell.doubt(f"`{found.words[0].text}`", found.line) if len(found.words) > 1 else True
 
 
 def _shopt(shell: "Interpreter", found: "Started") -> Truth:
@@ -130,7 +130,7 @@ def _shopt(shell: "Interpreter", found: "Started") -> Truth:
             shell.scope.set_option("nocasematch", "-s" in words)
         return True
     shell.printed(missing("$(...)"))
-    return Mark("`shopt`", shell.place(found.line))
+    return shell.doubt("`shopt`", found.line)
 
 
 BUILTINS: Mapping[str, Builtin] = {

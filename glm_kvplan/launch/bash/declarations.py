@@ -4,8 +4,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from glm_kvplan.launch.bash.assignments import store, without_element
+from glm_kvplan.launch.bash.assignments import assigned, store
 from glm_kvplan.launch.bash.leaving import Truth
+from glm_kvplan.launch.bash.lists import target_of, without_element
 from glm_kvplan.launch.bash.syntax import Part, Text
 from glm_kvplan.launch.bash.values import (
     UNSET,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from glm_kvplan.launch.bash.simple_commands import Started
 
 DECLARE = ("export", "declare", "typeset", "local", "readonly")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]*)\])?(\+?)=")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?)(\+?)=")
 _KEPT = "ilunr"  # letters of attributes that change or forbid later assignments
 _DEEPEST_NAME = 10
 
@@ -50,7 +51,7 @@ def declare(shell: "Interpreter", found: "Started") -> Truth:
     off = "".join(text[1:] for text in given if text[0] == "+") + ("x" if command == "export" and "n" in on else "")
     if "p" in on or "F" in on or (command != "export" and "f" in on):
         shell.printed(missing("$(...)"))
-        return Mark(f"`{command}`", shell.place(found.line))
+        return shell.doubt(f"`{command}`", found.line)
     if command == "local" and not shell.locals:
         return False
     if command == "export" and "f" in on:
@@ -61,8 +62,8 @@ def declare(shell: "Interpreter", found: "Started") -> Truth:
     status: Truth = True
     for word in found.words[1:]:
         match = _ASSIGNMENT.match(word.text)
-        target = match[1] if match else word.text
-        if not NAME.fullmatch(target):
+        target, index = target_of(match[1] if match else word.text)
+        if not target or (index is not None and not match):
             if mark_of(word.value) is not None:
                 shell.note(f"{shell.place(found.line)}: what `{command}` is given is not known here, nor what it sets")
             continue
@@ -75,21 +76,22 @@ def declare(shell: "Interpreter", found: "Started") -> Truth:
             if "n" in on:
                 shell.scope.set(target, value)
             else:
-                _assign(shell, target, value, match[2], bool(match[3]), "g" in on)
+                _assign(shell, match[1], value, bool(match[2]), "g" in on)
         _finish(shell, target, command, attributes)
     for one in found.lists:
         _begin(shell, one.name, is_local, attributes)
-        shell.assigned(one)
+        assigned(shell, one)
         _finish(shell, one.name, command, attributes)
     return status
 
 
-def _assign(shell: "Interpreter", name: str, value: Scalar, index: str | None, append: bool, outside: bool) -> None:
+def _assign(shell: "Interpreter", target: str, value: Scalar, append: bool, outside: bool) -> None:
+    name, index = target_of(target)
     hiding = next((frame for frame in shell.locals if name in frame), None) if outside else None
     if hiding is not None:
-        hiding[name] = value if not append else missing(f"${name}")
+        hiding[name] = missing(f"${name}") if append or index is not None else value
     else:
-        store(shell, name, value, index, append)
+        store(shell, target, value, append)
 
 
 def _begin(shell: "Interpreter", name: str, is_local: bool, attributes: tuple[str, str, bool]) -> None:
@@ -139,15 +141,15 @@ def unset(shell: "Interpreter", found: "Started") -> Truth:
     options = "".join(word.text for word in found.words[1:] if re.fullmatch("-[fvn]+", word.text))
     status: Truth = True
     for word in words:
-        name, bracket, index = word.partition("[")
-        if "f" in options or ("v" not in options and shell.scope.get(name) is None and name in shell.scope.functions):
-            shell.scope.functions.pop(name, None)
-        elif not NAME.fullmatch(name):
+        name, index = target_of(word)
+        if "f" in options or ("v" not in options and shell.scope.get(word) is None and word in shell.scope.functions):
+            shell.scope.functions.pop(word, None)
+        elif not name:
             continue
         elif "r" in shell.scope.attributes(name):
             status = False
-        elif bracket:
-            without_element(shell, name, index.removesuffix("]").strip("\"'"))
+        elif index is not None:
+            shell.assign(name, without_element(shell, name, index.strip("\"'")))
         else:
             target = name if "n" in options else referred(shell, name)
             shell.scope.set(f"{target}/", plain(""))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.assignments import assigned
 from glm_kvplan.launch.bash.branches import alternatives, branched, conditional
 from glm_kvplan.launch.bash.declarations import referred, reshaped
 from glm_kvplan.launch.bash.expansion import Expander
@@ -23,7 +22,6 @@ from glm_kvplan.launch.bash.simple_commands import is_a_file, simple_command, to
 from glm_kvplan.launch.bash.statement_reader import statements
 from glm_kvplan.launch.bash.syntax import (
     AndOr,
-    Assignment,
     Body,
     Calculation,
     Case,
@@ -112,7 +110,6 @@ class Interpreter:
         self.status: Truth = True  # of the last command
         self.substituted: Truth = True  # of the last substitution in the command at hand
         self.testing = 0  # above 0: a status is asked for, so `set -e` does not end the script
-        self.sourcing = 0
         self.repeating = False  # in a round of a loop that shows only what changes
         self.option_letter = (0, 0)  # where getopts stands: OPTIND, and the letter in that word
         self.printing = 0  # frames that were open when the substitution began
@@ -143,24 +140,15 @@ class Interpreter:
             self.base_line = outer
         return status
 
-    def sourced(self, text: str, line: int) -> Truth:
-        """Follow a file that `source` names."""
-        self.sourcing += 1
-        try:
-            with self.frame("function") as frame:
-                try:
-                    return frame.settled(self.run_inside(text, None, line))
-                except Leave as left:
-                    if left.kind != "return":
-                        raise
-                    return frame.settled(left.status)
-        finally:
-            self.sourcing -= 1
-
     # --- what expansions and commands ask
 
     def place(self, line: int) -> str:
         return self.around.place or f"line {line or self.base_line}"
+
+    def doubt(self, what: str | Mark, line: int) -> Mark:
+        """What decides a status that is not known: `what`, here where it has no place yet."""
+        mark = what if isinstance(what, Mark) else Mark(what)
+        return Mark(mark.name, mark.place or self.place(line))
 
     def word(self, value: Scalar, line: int) -> Word:
         return concealed(Word(text_of(value), self.place(line), mark_of(value)), self.scope.secrets)
@@ -216,7 +204,7 @@ class Interpreter:
         if name in self.around.given and not self.locals:
             return plain(self.around.given[name])
         arguments = self.arguments()
-        if len(name) < 4 and int(name) <= len(arguments):
+        if len(name) < 4 and int(name) <= len(arguments) and not uncounted(arguments[: int(name) - 1]):
             return arguments[int(name) - 1]
         return missing(f"${{{name}}}") if uncounted(arguments) else Unset()
 
@@ -252,9 +240,6 @@ class Interpreter:
         """How many loops `break` may leave."""
         functions = [at for at, frame in enumerate(self.leaving) if frame.kind == "function"]
         return sum(frame.kind == "loop" for frame in self.leaving[functions[-1] + 1 if functions else 0 :])
-
-    def assigned(self, found: Assignment) -> None:
-        assigned(self, found)
 
     def captured(self, body: Body) -> Scalar:
         """What `$(body)` prints, as far as that is known without running it."""
@@ -381,15 +366,21 @@ class Interpreter:
         self.scope.exported, self.scope.functions = dict(saved[0]), dict(saved[1])
         self.scope.push()
         try:
-            with self.frame("subshell") as frame:
-                try:
-                    return frame.settled(body())
-                except Leave as left:
-                    return frame.settled(left.status)
+            return self.left_in("subshell", body)
         finally:
             self.output = output
             self.scope.pop()
             self.scope.exported, self.scope.functions, self.scope.everything = saved
+
+    def left_in(self, kind: str, body: Callable[[], Truth]) -> Truth:
+        """The status of a "function", which `return` leaves, or of a "subshell", which everything leaves."""
+        with self.frame(kind) as frame:
+            try:
+                return frame.settled(body())
+            except Leave as left:
+                if kind == "function" and left.kind != "return":
+                    raise
+                return frame.settled(left.status)
 
     @contextmanager
     def frame(self, kind: str) -> Iterator[Frame]:

@@ -91,13 +91,12 @@ def for_loop(shell: "Interpreter", found: For) -> Truth:
     with shell.frame("loop") as frame:
         if found.asks:
             shell.assign("REPLY", missing("$REPLY"))
-            asked = Mark(f"`select {found.name}`", shell.place(found.line))
+            asked = shell.doubt(f"`select {found.name}`", found.line)
             return _one_of_them(shell, found, frame, asked, (Piece(f"${found.name}", asked),))
         unknown = next((mark for value in words if (mark := mark_of(value)) is not None), None)
         if unknown is not None:
-            deciding = Mark(unknown.name, unknown.place or shell.place(found.line))
             each = Piece(f"${found.name}", unknown._replace(several=False))
-            return _one_of_them(shell, found, frame, deciding, (each,))
+            return _one_of_them(shell, found, frame, shell.doubt(unknown, found.line), (each,))
         status: Truth = True
         for value in words:
             shell.count()

@@ -1,12 +1,12 @@
 """What `${name#pattern}`, `${name/pattern/other}`, `${name:start:length}`, `${name^}` and their kin make of a value."""
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from glm_kvplan.launch.bash.glob_patterns import LONGEST, Pattern
+from glm_kvplan.launch.bash.glob_patterns import LONGEST
+from glm_kvplan.launch.bash.lists import of_any_length
 from glm_kvplan.launch.bash.syntax import Parameter, Text
-from glm_kvplan.launch.bash.values import Scalar, Table, known_text, mark_of, missing, plain
+from glm_kvplan.launch.bash.values import Scalar, Table, known_text, mark_of, missing, plain, uncounted
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 def slice_of(expander: "Expander", part: Parameter, values: tuple[Scalar, ...], line: int) -> tuple[Scalar, ...]:
     """`${name[@]:start:length}`."""
     numbers, held = _bounds(expander, part, line), expander.shell.get(part.name)
-    if numbers is None or (numbers[1] or 0) < 0 or (isinstance(held, Table) and not held.numbered):
+    if numbers is None or (numbers[1] or 0) < 0 or isinstance(held, Table) or of_any_length(held):
         return (missing(f"${{{part.name}[@]:...}}"),)
     start, length = numbers
-    if isinstance(held, Table):  # from an index on, wherever gaps are
-        start = start + held.end if start < 0 else start
-        return tuple(value for at, value in held.values.items() if int(at) >= start)[:length] if start >= 0 else ()
     if part.name in ("@", "*"):
         shell_name = expander.shell.special("0")
         values = (shell_name if isinstance(shell_name, tuple) else missing("$0"), *values)
     start = start + len(values) if start < 0 else start
-    return values[start:][:length] if start >= 0 else ()
+    if start < 0:
+        return ()
+    counted = values if length is None else values[: start + length]
+    if uncounted(values[:start] if length is None else counted):
+        return (missing(f"${{{part.name}[@]:...}}"),)
+    return counted[start:]
 
 
 def _bounds(expander: "Expander", part: Parameter, line: int) -> tuple[int, int | None] | None:
@@ -50,15 +52,16 @@ def transformed(expander: "Expander", part: Parameter, value: Scalar, line: int)
     operator, text = part.operator, known_text(value)
     if text is None:
         return (Piece(f"${{{part.name}}}", mark_of(value)),)
-    if len(text) > LONGEST or operator.startswith("@"):
+    if len(text) > LONGEST or operator.startswith("@") or (operator[0] in "^,~" and part.argument):
         return missing(f"${{{part.name}...}}")
     if operator == ":":
         return _part_of(expander, part, text, line)
+    if operator[0] in "^,":
+        change = str.upper if operator[0] == "^" else str.lower
+        return plain(change(text) if len(operator) > 1 else change(text[:1]) + text[1:])
     pattern = expander.pattern(part.argument, line)
     if isinstance(pattern, Mark):
         return (Piece(f"${{{part.name}}}", pattern),)
-    if operator[0] in "^,":
-        return plain(_cased(text, str.upper if operator[0] == "^" else str.lower, pattern, len(operator) > 1))
     expander.shell.grow(len(text) * 8)
     if operator[0] == "#":
         return plain(pattern.without_start(text, operator == "##"))
@@ -83,12 +86,3 @@ def _part_of(expander: "Expander", part: Parameter, text: str, line: int) -> Sca
     if end is not None and end < start:
         return missing(f"${{{part.name}:...}}")  # bash complains
     return plain(text[start:end])
-
-
-def _cased(text: str, change: Callable[[str], str], pattern: Pattern, every: bool) -> str:
-    """The characters that the pattern matches, or only the first, in capital or small letters."""
-    if not pattern.steps:
-        return change(text) if every else change(text[:1]) + text[1:]
-    return "".join(
-        change(char) if (every or not at) and pattern.matches(char) else char for at, char in enumerate(text)
-    )

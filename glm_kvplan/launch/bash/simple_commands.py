@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash import builtin_commands
+from glm_kvplan.launch.bash.assignments import assigned
 from glm_kvplan.launch.bash.brace_words import with_braces
 from glm_kvplan.launch.bash.declarations import DECLARE, as_assignment
 from glm_kvplan.launch.bash.expansion import Field
-from glm_kvplan.launch.bash.leaving import Leave, Truth
+from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.scope import ARGUMENTS
 from glm_kvplan.launch.bash.syntax import Assignment, Redirect, Simple, Statement, WordNode
 from glm_kvplan.launch.bash.values import Array, Scalar, Value, missing, plain
-from glm_kvplan.launch.marked_words import Mark, Piece
+from glm_kvplan.launch.marked_words import Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
@@ -48,7 +49,7 @@ def simple_command(shell: "Interpreter", found: Simple) -> Truth:
     lists = [node for node in found.words if isinstance(node, Assignment)]
     if not words:
         for one in found.assignments:
-            shell.assigned(one)
+            assigned(shell, one)
         return shell.substituted
     if [word.text for word in words] == ["exec"]:
         shell.output = None if to_elsewhere(found.redirects) else shell.output
@@ -77,7 +78,7 @@ def start(shell: "Interpreter", found: Started, functions: bool = True) -> Truth
     external(shell, found)
     if name in _SUCCEED or (name == "kill" and found.words[1:2] and found.words[1].text != "-0"):
         return True
-    return Mark(f"`{name.rpartition('/')[2][:24]}`", shell.place(found.line))
+    return shell.doubt(f"`{name.rpartition('/')[2][:24]}`", found.line)
 
 
 def external(shell: "Interpreter", found: Started) -> None:
@@ -164,13 +165,7 @@ def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth
     shell.scope.set(ARGUMENTS, Array(tuple(word.value for word in found.words[1:])))
     shell.locals.append(hidden)
     try:
-        with shell.frame("function") as frame:
-            try:
-                return frame.settled(shell.execute(body))
-            except Leave as left:
-                if left.kind != "return":
-                    raise
-                return frame.settled(left.status)
+        return shell.left_in("function", lambda: shell.execute(body))
     finally:
         shell.locals.pop()
         _back(shell, hidden, exported)

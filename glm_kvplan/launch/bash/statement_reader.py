@@ -118,13 +118,13 @@ class _StatementReader(WordReader):
         return tuple(found)
 
     def and_or(self) -> Statement:
-        line, first = self.line, self.pipeline()
+        first = self.pipeline()
         others: list[tuple[str, Statement]] = []
         while True:
             self.blanks()
             operator = self.peek(2)
             if operator not in ("&&", "||"):
-                return AndOr(first, tuple(others), line) if others else first
+                return AndOr(first, tuple(others)) if others else first
             self.at += 2
             self.newlines()
             others.append((operator, self.pipeline()))
@@ -169,9 +169,9 @@ class _StatementReader(WordReader):
         word = self.reserved()
         match word:
             case "if":
-                return self.redirected(self.conditional(line))
+                return self.redirected(self.conditional())
             case "while" | "until":
-                return self.redirected(self.loop(word, line))
+                return self.redirected(self.loop(word))
             case "for" | "select":
                 return self.redirected(self.for_loop(word, line))
             case "case":
@@ -209,7 +209,7 @@ class _StatementReader(WordReader):
             redirects.append(redirect)
         return Group((statement,), False, tuple(redirects)) if redirects else statement
 
-    def conditional(self, line: int) -> Statement:
+    def conditional(self) -> Statement:
         branches: list[tuple[Body, Body]] = []
         word = "if"
         while word in ("if", "elif"):
@@ -223,12 +223,12 @@ class _StatementReader(WordReader):
             self.at += len(word)
             branches.append(((), self.body("fi")))
         self.keyword("fi")
-        return If(tuple(branches), line)
+        return If(tuple(branches))
 
-    def loop(self, word: str, line: int) -> Statement:
+    def loop(self, word: str) -> Statement:
         self.at += len(word)
         condition = self.body("do")
-        return Loop(condition, self.do_body(), word == "until", line)
+        return Loop(condition, self.do_body(), word == "until")
 
     def do_body(self) -> Body:
         self.keyword("do")

@@ -107,7 +107,6 @@ class AndOr:
 
     first: "Statement"
     others: "tuple[tuple[str, Statement], ...]"
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,6 @@ class If:
     """Conditions with their bodies in order; the last may be `()`, which always holds."""
 
     branches: "tuple[tuple[Body, Body], ...]"
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,6 @@ class Loop:
     condition: "Body"
     body: "Body"
     until: bool
-    line: int
 
 
 @dataclass(frozen=True, slots=True)

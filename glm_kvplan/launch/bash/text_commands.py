@@ -5,11 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from glm_kvplan.launch.bash.assignments import stored_at
+from glm_kvplan.launch.bash.assignments import store
+from glm_kvplan.launch.bash.escapes import unescaped
 from glm_kvplan.launch.bash.leaving import Truth
-from glm_kvplan.launch.bash.printf_format import formatted, unescaped
+from glm_kvplan.launch.bash.printf_format import formatted
 from glm_kvplan.launch.bash.values import known_text, mark_of, missing, plain
-from glm_kvplan.launch.marked_words import Mark, Piece
+from glm_kvplan.launch.marked_words import Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
@@ -30,9 +31,12 @@ def _echo(shell: "Interpreter", found: "Started") -> Truth:
         pieces += ([Piece(" ")] if at else []) + list(word.value)
     pieces += [] if "n" in options else [Piece("\n")]
     if options.rfind("e") > options.rfind("E"):
-        shell.printed(unescaped(pieces))
-    else:
-        shell.printed(tuple(pieces))
+        texts = [unescaped(piece.text, octal=False) for piece in pieces if piece.mark is None]
+        if None in texts:
+            pieces = list(missing("$(...)"))
+        else:
+            pieces = [piece if piece.mark else piece._replace(text=texts.pop(0) or "") for piece in pieces]
+    shell.printed(tuple(pieces))
     return True
 
 
@@ -46,7 +50,7 @@ def _printf(shell: "Interpreter", found: "Started") -> Truth:
         del words[0]
     value = formatted([word.value for word in words]) if words else ()
     if target:
-        stored_at(shell, target, value)
+        store(shell, target, value)
     else:
         shell.printed(value)
     return True
@@ -64,7 +68,7 @@ def told(shell: "Interpreter", found: "Started") -> Truth:
     from glm_kvplan.launch.bash.simple_commands import external
 
     external(shell, found)
-    return Mark(f"`{found.words[0].text[:24]}`", shell.place(found.line))
+    return shell.doubt(f"`{found.words[0].text[:24]}`", found.line)
 
 
 def _pwd(shell: "Interpreter", found: "Started") -> Truth:

@@ -59,7 +59,7 @@ def number_holds(shell: "Interpreter", expression: tuple[Part, ...], line: int) 
 
 
 def _decides(shell: "Interpreter", mark: Mark, line: int, *, empty: bool = False) -> Mark:
-    return Mark(mark.name, mark.place or shell.place(line), (), empty and not mark.place)
+    return shell.doubt(mark, line)._replace(empty=empty and not mark.place)
 
 
 class _Operand:
@@ -93,7 +93,7 @@ class _Test:
             self.at = 1  # of what the other three say together
             return negated(self.any_of())
         found = self.any_of()
-        return found if self.at == len(self.words) else Mark("a test", self.shell.place(self.line))
+        return found if self.at == len(self.words) else self.shell.doubt("a test", self.line)
 
     def operator(self) -> str:
         return self.words[self.at].operator if self.at < len(self.words) else ""
@@ -128,7 +128,7 @@ class _Test:
         try:
             left = len(self.words) - self.at
             if self.depth > _DEEPEST or not left:
-                return Mark("a test", self.shell.place(self.line))
+                return self.shell.doubt("a test", self.line)
             operator = self.operator()
             second = self.words[self.at + 1].operator if left > 1 else ""
             if left > 2 and self.is_binary(second):
@@ -180,8 +180,8 @@ class _Test:
                 else not isinstance(found, Unset)
             )
         if operator[1] in _FILES:
-            return Mark(f"a file that `{operator}` looks for", self.shell.place(self.line))
-        return Mark("a test", self.shell.place(self.line))
+            return self.shell.doubt(f"a file that `{operator}` looks for", self.line)
+        return self.shell.doubt("a test", self.line)
 
     def binary(self, operator: str) -> Truth:
         left = self.take()
@@ -208,7 +208,7 @@ class _Test:
         if operator in ("<", ">"):
             return a < b if operator == "<" else a > b
         if operator not in _NUMBERS:
-            return Mark(f"a file that `{operator}` looks for", self.shell.place(self.line))
+            return self.shell.doubt(f"a file that `{operator}` looks for", self.line)
         return self.numbers(operator, a, b)
 
     def expression(self, left: Scalar, node: WordNode) -> Truth:
@@ -222,7 +222,7 @@ class _Test:
         try:
             groups = groups_of(steps, text_of(left))
         except NotRead:
-            return Mark("a regular expression", self.shell.place(self.line))
+            return self.shell.doubt("a regular expression", self.line)
         if groups != ():
             self.shell.assign("BASH_REMATCH", Array(tuple(map(plain, groups or ()))))
         return groups is not None

@@ -21,15 +21,9 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An associative array; `numbered`: a list with gaps, by its indices."""
+    """An associative array."""
 
     values: Mapping[str, Scalar]
-    numbered: bool = False
-
-    @property
-    def end(self) -> int:
-        """Of a numbered one: the index behind the last, from which a negative one counts."""
-        return max(map(int, self.values), default=-1) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +134,14 @@ def _joined(values: Sequence[Value], name: str, mark: Mark) -> Value:
         if len(given) == 1:
             return given[0]
     if any(isinstance(value, Table) for value in values):
-        keys = [key for value in values if isinstance(value, Table) for key in value.values]
-        numbered = [isinstance(value, Table) and value.numbered for value in values]
-        if any(numbered) and not all(numbered):
+        if any(isinstance(value, Array) for value in values):
             return (Piece(f"${name}", mark),)
+        keys = [key for value in values if isinstance(value, Table) for key in value.values]
         return Table(
             {
                 key: _join([value.values.get(key, ()) if isinstance(value, Table) else () for value in values], mark)
                 for key in dict.fromkeys(keys)
-            },
-            all(numbered),
+            }
         )
     if any(isinstance(value, Array) for value in values):
         return Array(_join_words([_elements(value, name) for value in values], mark))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash.escapes import unescaped
 from glm_kvplan.launch.bash.syntax import (
     Arithmetic,
     Document,
@@ -38,11 +39,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
 _PREFIX = re.compile(r"[#!](?!\}|$)")
 _OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@[A-Za-z]")
-_ESCAPES = {
-    **{"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"},
-    **{"\\": "\\", "'": "'", '"': '"', "?": "?"},
-}
-_CODE = re.compile(r"x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})")
+_ANSI_QUOTED = re.compile(r"((?:[^'\\]|\\.)*)'", re.DOTALL)
 _BLANK = " \t"
 _ENDS_WORD = " \t\n;&|<>()"
 
@@ -120,7 +117,7 @@ class WordReader:
                 parts += self.special(quoted=False)
         self.count(parts)
         if any(isinstance(part, Text) and "~" in part.text for part in parts):
-            parts = with_home(parts, assigned)
+            parts = list(with_home(parts, assigned))
         return WordNode(tuple(parts), line) if parts else None
 
     def count(self, parts: list[Part]) -> None:
@@ -213,7 +210,7 @@ class WordReader:
             return self.braced(quoted)
         if char == "'" and not quoted:
             self.at += 1
-            return Text(self.ansi_quoted(), True)
+            return self.ansi_quoted()
         if char == '"' and not quoted:
             return Text("", False)  # $"..." is translated text: the quote that follows
         if char == "[":
@@ -227,25 +224,14 @@ class WordReader:
             return Parameter(char, quoted)
         return Text("$", quoted)
 
-    def ansi_quoted(self) -> str:
-        opened = self.line
-        found: list[str] = []
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            self.at += 1
-            if char == "'":
-                return "".join(found)
-            if char == "\\" and (code := _CODE.match(self.text, self.at)):
-                self.at = code.end()
-                number = int(code[4], 8) if code[4] else int(code[1] or code[2] or code[3], 16)
-                found.append(chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "?")
-            elif char == "\\":
-                escaped = self.peek()
-                self.at += 1
-                found.append(_ESCAPES.get(escaped, "\\" + escaped))
-            else:
-                found.append(char)
-        raise self.fail("the quote ' is never closed", opened)
+    def ansi_quoted(self) -> Part:
+        """`$'...'`, its quote passed already."""
+        match = _ANSI_QUOTED.match(self.text, self.at)
+        if match is None:
+            raise self.fail("the quote ' is never closed")
+        self.at = match.end()
+        text = unescaped(match[1], quotes=True)
+        return Given(missing("$'...'")[0], True) if text is None else Text(text, True)
 
     def substituted(self, opening: str) -> "Body":
         """The statements up to `)`; `opening` is what it closes."""

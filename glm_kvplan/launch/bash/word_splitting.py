@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from glm_kvplan.launch.bash.values import Scalar
 from glm_kvplan.launch.marked_words import Mark, Piece
@@ -16,6 +17,14 @@ def _tokens(separators: str) -> re.Pattern[str]:
     every = re.escape(separators[:_TOLERATED])
     blanks = re.escape("".join(char for char in separators if char in BLANKS)) or "\0"
     return re.compile(f"([^{every}]+)|([{blanks}]+)|(.)", re.DOTALL) if every else re.compile("(.+)()()", re.DOTALL)
+
+
+class Segment(NamedTuple):
+    """A piece of a word. `splits`: at its separators words end; `ends`: a word ends, or the piece stands between."""
+
+    piece: Piece
+    splits: bool = False
+    ends: bool = False
 
 
 class Words:
@@ -73,42 +82,16 @@ def words_of(text: str, separators: str) -> list[str]:
     return ["".join(piece.text for piece in word) for word in words.found]
 
 
-def shared_out(line: str, separators: str, number: int, raw: bool) -> list[str]:
-    """A line's text for each of `number` variables: the last has the rest. A backslash escapes, if not `raw`."""
-    chars = [(char, False) for char in line] if raw else _unescaped(line)
-    blank = [char in separators and char in BLANKS and not escaped for char, escaped in chars]
-    ends = [char in separators and not escaped for char, escaped in chars]
-
-    def word(at: int) -> tuple[str, int]:
-        """The word from `at` on, and where what separates it from the next ends."""
-        start = at
-        while at < len(chars) and not ends[at]:
-            at += 1
-        text, hard = "".join(char for char, _ in chars[start:at]), False
-        while at < len(chars) and ends[at] and (blank[at] or not hard):
-            hard |= not blank[at]
-            at += 1
-        return text, at
-
-    at = next((at for at, one in enumerate(blank) if not one), len(chars))
+def shared_out(line: str, separators: str, number: int) -> list[str]:
+    """A line's text for each of `number` variables, as `read -r` gives it: the last has the rest."""
+    blanks = "".join(char for char in separators if char in BLANKS)
+    blank, other = (f"[{re.escape(chars)}]" if chars else "(?!)" for chars in (blanks, separators.strip(BLANKS)))
+    between = re.compile(f"(?:{blank})*{other}(?:{blank})*|(?:{blank})+")
+    rest = line.lstrip(blanks) if blanks else line
     found = []
     for _ in range(number - 1):
-        text, at = word(at)
+        text, *rests = between.split(rest, maxsplit=1)
         found.append(text)
-    text, end = word(at)
-    if end < len(chars):
-        last = next((at for at in range(len(chars), 0, -1) if not blank[at - 1]), 0)
-        text = "".join(char for char, _ in chars[at:last])
-    return [*found, text]
-
-
-def _unescaped(line: str) -> list[tuple[str, bool]]:
-    found = []
-    escaped = False
-    for char in line:
-        if char == "\\" and not escaped:
-            escaped = True
-        else:
-            found.append((char, escaped))
-            escaped = False
-    return found
+        rest = rests[0] if rests else ""
+    text, *rests = between.split(rest, maxsplit=1)
+    return [*found, text if rests == [""] else rest.rstrip(blanks) if blanks else rest]
