@@ -125,6 +125,11 @@ def contexts(pairs: "Iterable[tuple[int, Fraction | int]]") -> Contexts:
     return Contexts(tuple(ordered), tuple(int(shares[length] * scale) for length in ordered))
 
 
+def one_length(length: int) -> Contexts:
+    """Requests of one length."""
+    return contexts([(length, 1)])
+
+
 def parse_contexts(text: str) -> Contexts:
     """`131072`, `128k`, a mix `0.8:8k,0.2:128k` (or `80%:8k`) whose shares add up to 1, or a histogram file's path.
 

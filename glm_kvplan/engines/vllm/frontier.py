@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import one_length
 from glm_kvplan.engines.frontier_points import Frontier, FrontierPoint, lengths
 from glm_kvplan.engines.vllm.served_requests import served
 from glm_kvplan.engines.vllm.starting import Begun, begin
@@ -24,7 +24,7 @@ def frontier(begun: Begun, given: MemoryGiven, flags: Mapping[str, object]) -> F
             then = begun
 
     def point(length: int) -> FrontierPoint:
-        mix = contexts([(length, 1)])
+        mix = one_length(length)
         now = served(begun.start, mix)
         return FrontierPoint(length, now.requests, now.limit, served(then.start, mix).requests)
 

@@ -196,14 +196,14 @@ def _shortfalls(plan: Plan, cost: WorkloadCost, fixed: int | None, left: Availab
         )
     if isinstance(left, str):
         yield say("does not fit: {reason}", reason=left)
-    elif left is not None and left.high_bytes < 0 and left.how == "estimated":
+    elif left is not None and left.high_bytes < 0:
         yield say("does not fit: {reason}", reason=lacking(plan, left, left.nbytes))
     elif left is not None and cost.nbytes > left.high_bytes:
         yield say(
             "does not fit: the blocks take {size}, and vLLM has {low} to {high} beside the weights (estimated)",
             size=gib(cost.nbytes),
             low=gib(max(left.low_bytes, 0)),
-            high=gib(max(left.high_bytes, 0)),
+            high=gib(left.high_bytes),
         )
     if cost.requests > deployment.max_num_seqs:
         yield say(

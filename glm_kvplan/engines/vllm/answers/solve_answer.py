@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from glm_kvplan.certainty import Certainty
-from glm_kvplan.contexts import Contexts, contexts
+from glm_kvplan.contexts import Contexts, one_length
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.vllm.answers.plan_head import head_of
 from glm_kvplan.engines.vllm.memory_before import Available
@@ -155,14 +155,14 @@ def _block(plan: Plan) -> BlockShown:
 
 
 def _usual(start: Start) -> Contexts:
-    return contexts([(min(DEFAULT_CONTEXT, max(start.max_model_len, 1)), 1)])
+    return one_length(min(DEFAULT_CONTEXT, max(start.max_model_len, 1)))
 
 
 def _shown(start: Start, mix: Contexts | None) -> list[Contexts]:
     """The usual contexts up to the longest request, that one, and what was asked for."""
     longest = max(start.max_model_len, 1)
     lengths = [length for length in _SHOWN_CONTEXTS if length < longest] + [longest]
-    found = [contexts([(length, 1)]) for length in lengths]
+    found = [one_length(length) for length in lengths]
     return found if mix is None or mix in found else [*found, mix]
 
 

@@ -95,7 +95,7 @@ def _printed(answer: SolveAnswer) -> Iterator[Line]:
 
 
 def _longest_row(answer: SolveAnswer) -> ServedShown:
-    return next(row for row in answer.served if row.longest == max(answer.printed.max_model_len, 1))
+    return next(row for row in answer.served if row.longest == answer.printed.max_model_len)
 
 
 def _served_table(answer: SolveAnswer) -> Table:
@@ -192,10 +192,11 @@ def _memory_table(answer: SolveAnswer) -> Table:
     columns = (Column(say("memory of one GPU")), Column(say("GiB"), "gib_change"), Column(say("error")))
     rows = [Row((say(part.name), int(part.gib * GIB), _error(part.error_gib))) for part in answer.memory.parts]
     nbytes, low, high = answer.memory.nbytes, answer.memory.low_bytes, answer.memory.high_bytes
-    if nbytes < 0:
+    lacks = nbytes < 0
+    if lacks:
         nbytes, low, high = -nbytes, -high, -low
     ends = say("{low} to {high}", low=gib(low), high=gib(high)) if low >= 0 else ""
-    name = say("lacking before the first block" if answer.memory.nbytes < 0 else "for blocks")
+    name = say("lacking before the first block" if lacks else "for blocks")
     rows.append(Row((name, Cell(nbytes, estimated=True, kind="gib"), ends), "strong"))
     return Table(columns, tuple(rows))
 

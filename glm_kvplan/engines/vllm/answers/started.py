@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.contexts import Contexts, contexts
+from glm_kvplan.contexts import Contexts, one_length
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.vllm.components import ledgers
@@ -41,7 +41,7 @@ def _shared(begun: Begun, context: int, mix: Contexts | None) -> Iterator[Measur
     yield Measure("gpus", plan.gpus, "GPU", "deployment")
     if mix is not None:
         yield Measure("requests_of_mix", served(start, mix).requests, "request", "deployment")
-    yield Measure("requests_at_context", served(start, contexts([(context, 1)])).requests, "request", "deployment")
+    yield Measure("requests_at_context", served(start, one_length(context)).requests, "request", "deployment")
     longest = start.longest_context if start.failure is None else 0
     yield Measure("longest_context", longest, "token", "deployment")
     cached = start.count * plan.blocks.nbytes * plan.gpus if start.failure is None else 0
@@ -70,7 +70,7 @@ def _parts(begun: Begun) -> dict[str, int]:
 
 def _bounds(begun: Begun, context: int) -> Iterator[Bound]:
     if begun.start.failure is None:
-        limit = served(begun.start, contexts([(context, 1)])).limit
+        limit = served(begun.start, one_length(context)).limit
         yield Bound("requests bound by", limit, f"at {context:,} tokens each")
 
 

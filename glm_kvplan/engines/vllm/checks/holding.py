@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import one_length
 from glm_kvplan.engines.expectations import Change, Expectations, Held, Judgement, Remark
 from glm_kvplan.engines.mix_words import held_of
 from glm_kvplan.engines.vllm.memory_before import total_gib
@@ -95,7 +95,7 @@ def _limit(start: Start, expect: Expectations, name: str) -> tuple[str, str]:
         return "blocks", f"{held}; {blocks.fixed:,} before the first token, {blocks.tokens_a_block:,} tokens each after"
     if name == "min_total_tokens":
         return "blocks", f"{held}; {blocks.tokens_a_block:,} tokens each, if nothing but tokens lay in them"
-    lengths = expect.lengths if name == "min_concurrency" else contexts([(1, 1)])
+    lengths = expect.lengths if name == "min_concurrency" else one_length(1)
     limit, longest = served(start, lengths).limit, lengths.longest
     if limit == "--max-model-len":
         return "max_model_len", f"the server admits {start.max_model_len:,} tokens a request"
