@@ -7,9 +7,8 @@ the config classes it reads). Rows stand in the order in which resolved values a
 from collections.abc import Mapping
 from typing import Any
 
-from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, Reason, flag
+from glm_kvplan.engines.flag import BOTH, NOTHING, RANKS, WEIGHTS, Flag, flag
 
-_DEFAULT = Reason("vLLM's default", "engine/arg_utils.py at 0.33.0")
 _KV_DTYPE = (
     "auto float16 bfloat16 fp8 fp8_e4m3 fp8_e5m2 fp8_inc fp8_ds_mla nvfp4_ds_mla turboquant_k8v4 turboquant_4bit_nc "
     "turboquant_k3v4_nc turboquant_3bit_nc octave_k3v4>=0.33.0 octave_k3v3>=0.33.0 octave_k3v3_compact>=0.33.0 "
@@ -42,44 +41,42 @@ def _switch(name: str, default: object, help: str, *aliases: str, **more: Any) -
 # fmt: off
 _PARALLEL = (
     flag("tensor_parallel_size", "int", 1, "GPUs of one engine; a state shrinks with it, a token's rows do not",
-         "-tp", most=RANKS, moves=BOTH, shown=True, reason=_DEFAULT),
+         "-tp", most=RANKS, moves=BOTH),
     flag("data_parallel_size", "int", 1, "engines, each with its own blocks and requests",
-         "-dp", most=RANKS, moves=BOTH, shown=True, reason=_DEFAULT),
+         "-dp", most=RANKS, moves=BOTH),
     flag("pipeline_parallel_size", "int", 1, "pipeline stages; the model class cannot",
          "-pp", most=RANKS, moves=BOTH),
     flag("decode_context_parallel_size", "int", 1, "GPUs that share a request's tokens (0.32 on)",
-         "-dcp", most=RANKS, shown=True),
+         "-dcp", most=RANKS),
     flag("prefill_context_parallel_size", "int", 1, "GPUs that share a prompt's prefill; not planned",
          "-pcp", most=RANKS),
     flag("nnodes", "int", 1, "hosts that the GPUs of all engines lie on, as many on each",
-         "-n", most=RANKS, moves=NOTHING, shown=True),
+         "-n", most=RANKS, moves=NOTHING),
     _switch("enable_expert_parallel", False, "spread whole experts over the GPUs instead of slices of each",
             "-ep", moves=WEIGHTS),
     flag("all2all_backend", "str", "allgather_reducescatter", "expert exchange",
          choices=_A2A, moves=WEIGHTS),
 )
 _TOKENS = (
-    flag("attention_backend", "str", None, "attention kernels; the GPU's own when left out",
-         shown=True),
+    flag("attention_backend", "str", None, "attention kernels; the GPU's own when left out"),
     flag("attention_config", "json", None, "attention settings; its backend is --attention-backend",
          "-ac"),
     flag("kv_cache_dtype", "str", "auto", "a token's row: bfloat16 1024 bytes a layer, fp8 512, fp8_ds_mla 656",
-         choices=_KV_DTYPE, shown=True),
+         choices=_KV_DTYPE),
     flag("kv_cache_dtype_skip_layers", "str", None, "layers kept unquantized; not planned"),
     flag("block_size", "int", None, "tokens the block grows in steps of; the state decides how many steps",
-         most=1 << 24, shown=True),
+         most=1 << 24),
     flag("max_model_len", "count", None, "longest request; -1 or auto takes what the blocks can hold",
-         least=-1, shown=True),
+         least=-1),
 )
 _STATE = (
-    _switch("enable_prefix_caching", None, "keep prefixes; one state more a request, from 0.32 on two",
-            shown=True),
+    _switch("enable_prefix_caching", None, "keep prefixes; one state more a request, from 0.32 on two"),
     flag("mamba_ssm_cache_dtype", "str", "auto", "recurrent state; bfloat16 halves it (0.32 on; not read before)",
-         choices=_STATE_DTYPE, shown=True),
+         choices=_STATE_DTYPE),
     flag("mamba_cache_dtype", "str", "auto", "convolution window of a state",
          choices=_STATE_DTYPE),
     flag("kda_prefill_backend", "str", None, "KDA prefill kernels; triton keeps no checkpoint of its own (0.32 on)",
-         choices=_KDA, shown=True),
+         choices=_KDA),
     flag("additional_config", "json", None, "more settings; its kda_prefill_backend is --kda-prefill-backend"),
     flag("mamba_cache_mode", "str", None, "how states are kept for prefixes; prefix caching decides",
          choices="align all<0.32.0 none"),
@@ -91,10 +88,8 @@ _STATE = (
     _switch("enable_mamba_cache_stochastic_rounding", False, "needs a float16 state, which this model has not"),
 )
 _REQUESTS = (
-    flag("max_num_seqs", "int", None, "requests that run at once; a start needs a block for each",
-         shown=True),
-    flag("max_num_batched_tokens", "count", None, "tokens of a step; activations grow with it",
-         shown=True),
+    flag("max_num_seqs", "int", None, "requests that run at once; a start needs a block for each"),
+    flag("max_num_batched_tokens", "count", None, "tokens of a step; activations grow with it"),
     _switch("enable_chunked_prefill", None, "cut long prompts into steps"),
     _switch("disable_chunked_mm_input", False, "never cut an image; not with prefix caching of a state"),
     flag("performance_mode", "str", "balanced", "throughput doubles the defaults of requests and batch",
@@ -102,7 +97,7 @@ _REQUESTS = (
 )
 _SPECULATION = (
     flag("speculative_config", "json", None, "what drafts, and how many tokens; each is one state more a request",
-         "-sc", moves=BOTH, shown=True),
+         "-sc", moves=BOTH),
     flag("spec_method", "str", None, "method of --speculative-config",
          moves=BOTH),
     flag("spec_model", "str", None, "model of --speculative-config",
@@ -112,13 +107,12 @@ _SPECULATION = (
 )
 _MEMORY = (
     flag("gpu_memory_utilization", "float", 0.92, "share of the card that vLLM takes",
-         "--device-memory-utilization", most=1, shown=True, reason=_DEFAULT),
+         "--device-memory-utilization", most=1),
     flag("kv_cache_memory_bytes", "count", None, "bytes of the blocks on a GPU, instead of profiling",
-         least=0, most=1 << 50, shown=True),
+         least=0, most=1 << 50),
     flag("num_gpu_blocks_override", "int", None, "blocks, whatever the memory",
-         least=0, shown=True),
-    _switch("enforce_eager", False, "no CUDA graphs; a start needs no block for each of --max-num-seqs",
-            shown=True),
+         least=0),
+    _switch("enforce_eager", False, "no CUDA graphs; a start needs no block for each of --max-num-seqs"),
     flag("compilation_config", "json", None, "compilation settings; its cudagraph_mode says which graphs are captured",
          "-cc"),
     flag("optimization_level", "str", None, "0: no CUDA graphs, 1: piecewise ones"),
