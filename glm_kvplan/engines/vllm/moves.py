@@ -34,7 +34,7 @@ def moves(plan: Plan, start: Start) -> Iterator[Move]:
             kernel = {"kda_prefill_backend": "triton"}
             yield Move("--kda-prefill-backend", "flashkda", "triton", kernel, True)
     drafted = deployment.num_speculative_tokens
-    if drafted > 1 and deployment.speculative_method is not None:
+    if drafted > 1:
         config = {"method": deployment.speculative_method, "num_speculative_tokens": drafted - 1}
         flags = {**NO_DRAFT, "speculative_config": config}
         yield Move("num_speculative_tokens", str(drafted), str(drafted - 1), flags, True)

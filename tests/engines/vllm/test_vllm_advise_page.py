@@ -254,6 +254,17 @@ def test_a_report_stands_in_its_order() -> None:
     assert not set(found["refused"]) & set(charts) and found["refused"][0] == "Refused"
 
 
+def test_a_report_says_why_a_chart_is_not_there() -> None:
+    held, refused = report_page(reported("measured")), report_page(reported("refused"))
+    assert [name for name, _ in held.missing] == ["host", "prices", "split"]
+    assert {name for name, _ in refused.missing} == {"map", "frontier", "prices", "split", "host"}
+    failure = reported("refused").start.failure
+    assert failure is not None and all(str(why).endswith(failure.reason) for _, why in refused.missing)
+    found = reported("measured")
+    said = [str(line.text) for line in held.lead][1:]
+    assert said == [str(found.head.layout), str(memory_line(found.start.memory)), str(wanted(found))]
+
+
 def test_formulas_have_their_numbers_and_sources() -> None:
     found = reported("as it is")
     first, second, third = tables(formulas_section(found).blocks)

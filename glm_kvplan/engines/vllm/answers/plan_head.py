@@ -46,7 +46,7 @@ def _parts(deployment: Deployment) -> tuple[Said, ...]:
         parts.append(
             say(
                 "{method} with {count} draft tokens",
-                method=deployment.speculative_method or "drafts",
+                method=deployment.speculative_method,
                 count=deployment.num_speculative_tokens,
             )
         )
