@@ -75,7 +75,7 @@ def dtype(ground: Ground) -> Explanation:
     """What fp8 gains."""
     plan, context = ground.plan, ground.workload.context
     now = ground.request
-    narrow = ground.deployment.row_bytes <= 656
+    narrow = ground.deployment.cache_dtype.startswith("fp8")
     asked = "bfloat16" if narrow else "fp8"
     lines = [
         f"A token's row takes {ground.deployment.row_bytes:,} B in a layer and its index key "
@@ -142,6 +142,6 @@ def memory(ground: Ground) -> Explanation:
         tuple(lines),
         tuple(figures),
         "total * gpu_memory_utilization - weights - context - activations - graphs" if parts else "",
-        parts.lstrip("+"),
+        parts.removeprefix("+"),
         ground.source("requested", "available", "graphs"),
     )

@@ -8,6 +8,8 @@ from glm_kvplan.engines.vllm.start import start
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import MB
 
+_SHORT = 8192  # tokens of a short request
+
 
 def request(ground: Ground) -> Explanation:
     """Why a request costs so much before its first token."""
@@ -133,19 +135,19 @@ def boot_line(ground: Ground) -> Explanation:
     context, wanted = ground.workload.context, ground.workload.concurrency
     count = -(-wanted // deployment.data_parallel_size) * blocks.needed(context) + 1
     begun = start(blocks, count * blocks.nbytes)
-    per_request = blocks.needed(begun.max_model_len) if begun.max_model_len else blocks.needed(1)
-    short = start(blocks, count * blocks.nbytes).usable // blocks.needed(8192)
+    per_request = blocks.needed(begun.max_model_len)
+    short = begun.usable // blocks.needed(_SHORT)
     lines = (
         f"{plural(count, 'block')} hold this workload on a GPU. With them vLLM prints: {begun.line}",
         f"That is {count:,} blocks over the {per_request:,} of one request of {plural(begun.max_model_len, 'token')}, "
         "in tokens: a concurrency, not a capacity. It moves with --max-model-len, though no byte does.",
-        f"Short requests never reach it: {plural(short, 'request')} of 8,192 tokens fit, {short * 8192:,} tokens.",
+        f"Short requests never reach it: {plural(short, 'request')} of {_SHORT:,} tokens fit, {short * _SHORT:,} tokens.",
     )
     return Explanation(
         "The boot line's tokens are a concurrency in disguise",
         lines,
         (
-            right("tokens of requests of 8,192 that the same blocks hold", short * 8192, "tokens"),
+            right(f"tokens of requests of {_SHORT:,} that the same blocks hold", short * _SHORT, "tokens"),
             wrong("tokens, as the boot line says", begun.printed_tokens, "tokens"),
         ),
         "num_blocks / blocks_per_request * max_model_len",
