@@ -81,7 +81,7 @@ def _limits(begun: Begun, turned: Callable[..., Turn | None], requests: int, con
     """The limits of requests and of their length, to what the blocks hold or to what is asked of them."""
     deployment, start = begun.plan.deployment, begun.start
     for seqs in (requests, start.count):
-        if seqs > 0 and seqs != deployment.max_num_seqs and (found := turned(max_num_seqs=seqs)) is not None:
+        if seqs != deployment.max_num_seqs and (found := turned(max_num_seqs=seqs)) is not None:
             yield found
             break
     longest = start.blocks.longest_context(start.count)

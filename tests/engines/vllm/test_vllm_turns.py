@@ -118,6 +118,9 @@ def test_the_share_of_the_card_ends_at_97_percent(now: float, then: str | None) 
 def test_given_bytes_go_by_a_gib_and_no_share_counts() -> None:
     found = turned(plan(kv_cache_memory_bytes=6 << 30))
     assert found["--kv-cache-memory-bytes"] == [(str(6 << 30), str(7 << 30), True)]
+    made = plan(kv_cache_memory_bytes=6 << 30)
+    (move,) = (one for one in moves(made, start(made.blocks, 6 << 30)) if one.name == "--kv-cache-memory-bytes")
+    assert made.with_flags(**move.flags).deployment.kv_cache_memory_bytes == 7 << 30
     assert not {"--gpu-memory-utilization", "--enforce-eager"} & found.keys()
 
 
@@ -235,6 +238,7 @@ def test_turns_come_in_their_order() -> None:
     ]
     ours = texts(begun())
     assert ours[0] == f"--max-num-seqs {blocks}" and "--gpu-memory-utilization 0.93" in ours
+    assert "--mamba-ssm-cache-dtype bfloat16" not in texts(begun(mamba_ssm_cache_dtype="bfloat16"))
     accuracy = {turn.text for turn in turns(begun(), MEASURED, always) if turn.accuracy}
     assert accuracy == {text for text in ours if "dtype" in text}
     estimated = {turn.text for turn in turns(begun(), MEASURED, always) if turn.estimated}

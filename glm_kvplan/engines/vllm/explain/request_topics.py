@@ -141,7 +141,8 @@ def boot_line(ground: Ground) -> Explanation:
         f"{plural(count, 'block')} hold this workload on a GPU. With them vLLM prints: {begun.line}",
         f"That is {count:,} blocks over the {per_request:,} of one request of {plural(begun.max_model_len, 'token')}, "
         "in tokens: a concurrency, not a capacity. It moves with --max-model-len, though no byte does.",
-        f"Short requests never reach it: {plural(short, 'request')} of {_SHORT:,} tokens fit, {short * _SHORT:,} tokens.",
+        f"Short requests never reach it: {plural(short, 'request')} of {_SHORT:,} tokens fit, {short * _SHORT:,} "
+        "tokens.",
     )
     return Explanation(
         "The boot line's tokens are a concurrency in disguise",
