@@ -88,7 +88,7 @@ def _limits(begun: Begun, turned: Callable[..., Turn | None], requests: int, con
     most = begun.plan.geometry.max_position_embeddings
     now = deployment.max_model_len
     for length in dict.fromkeys((context if now < context <= most else 0, min(longest, most), most)):
-        if length > 0 and length != now and (found := turned(max_model_len=length)) is not None:
+        if length != now and (found := turned(max_model_len=length)) is not None:
             yield found
             break
 

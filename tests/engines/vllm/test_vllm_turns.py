@@ -256,20 +256,26 @@ def test_requests_are_limited_to_what_is_asked_or_what_there_is() -> None:
     assert f"--max-num-seqs {count}" in enough and "--max-num-seqs 40" not in enough
 
 
-def test_the_length_goes_to_what_the_blocks_hold_and_to_the_models_own() -> None:
-    short = begun(max_model_len=32768)
-    assert [text for text in texts(short) if "model-len" in text] == ["--max-model-len 1048576"]
+def lengths(now: Begun, context: int = 0, least: int = 0) -> list[object]:
+    def does(then: Begun) -> bool:
+        return then.plan.context_length >= least
+
+    found = [turn.flags for turn in turns(now, MemoryGiven(available_gib=5.0), does, 0, context)]
+    return [flags["max_model_len"] for flags in found if "max_model_len" in flags]
+
+
+def test_the_length_goes_to_what_is_asked_to_what_the_blocks_hold_or_to_the_models_own() -> None:
     few = begun(5.0, max_model_len=32768, max_num_seqs=64)
     held = few.start.blocks.longest_context(few.start.count)
-    assert [text for text in texts(few, given=MemoryGiven(available_gib=5.0)) if "model-len" in text] == [
-        f"--max-model-len {held}",
-        "--max-model-len 1048576",
-    ]
-    assert [text for text in texts(begun(5.0, max_model_len=held, max_num_seqs=64)) if "model-len" in text] == [
-        "--max-model-len 1048576"
-    ]
-    none = begun(0.05, max_model_len=32768, max_num_seqs=64)
-    assert [text for text in texts(none) if "model-len" in text] == ["--max-model-len 1048576"]
+    assert 50_000 < held < 1048576
+    assert lengths(few, 50_000) == [50_000] and lengths(few, 1048576) == [1048576]
+    for none in (0, 1000, 32768, 1048577):  # nothing is asked, less than there is, or more than the model has
+        assert lengths(few, none) == [held]
+    assert lengths(few, 50_000, held) == [held] and lengths(few, 50_000, held + 1) == [1048576]
+    assert lengths(few, 0, 1048577) == []
+    assert lengths(begun(5.0, max_model_len=held, max_num_seqs=64)) == [1048576]
+    assert lengths(begun(45.07, max_model_len=32768)) == [1048576]
+    assert lengths(begun(0.05, max_model_len=32768, max_num_seqs=64)) == [1048576]  # the blocks hold nothing
 
 
 def test_memory_goes_up_as_little_as_does_it() -> None:
