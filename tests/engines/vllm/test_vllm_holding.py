@@ -53,9 +53,13 @@ def test_a_length_is_bound_by_the_server_or_by_the_blocks() -> None:
     longest = blocks.longest_context(tight.start.count)
     few = plan(("max_num_seqs", 16)).hold(given, Expectations(min_context=1048576)).judgements[-1]
     assert (few.holds, few.limit) == (True, "max_model_len") and longest > 1048576
-    held_by = held({"min_context": 900_000}, MemoryGiven(available_gib=10.0), max_num_seqs=16, max_model_len=-1)
+    held_by = held({"min_context": 900_000}, MemoryGiven(available_gib=9.5), max_num_seqs=16, max_model_len=-1)
     (_, short) = held_by.judgements
     assert short.limit == "max_model_len"  # fitted: what the server admits is what the blocks hold
+    admits = short.found
+    assert (
+        isinstance(admits, int) and admits < 900_000 and short.why == f"the server admits {admits:,} tokens a request"
+    )
 
 
 @pytest.mark.parametrize("engines", [1, 2])
@@ -104,6 +108,7 @@ def test_headroom_is_what_is_left_of_the_card() -> None:
     assert found.why == f"gpu_memory_utilization 0.92 leaves {left:.2f} GiB of a H200"
     assert judged({"headroom": left}).holds
     fits = judged({"headroom": "fits"}, kv_cache_memory_bytes=60 << 30)
+    assert found.name == fits.name == "headroom"
     assert (fits.holds, fits.found, fits.limit) == (True, "fits", "memory")
     with pytest.raises(InputError, match="leave one of them out"):
         judged({"headroom": 1.0}, kv_cache_memory_bytes=60 << 30)
@@ -127,7 +132,9 @@ def test_a_start_that_fails_is_found_nothing_of() -> None:
     assert [one.name for one in others] == ["min_context", "min_concurrency", "headroom"]
     assert {(one.holds, one.found, one.why) for one in others} == {(False, "nothing", "the engine does not start")}
     assert found.remarks == ()
-    assert boots.changes and all("boots" not in change.then_short for change in boots.changes)
+    assert (boots.name, boots.wanted) == ("boots", "starts") and boots.changes
+    for change in boots.changes:
+        assert begin(plan(*change.flags.items()), MemoryGiven() if change.estimated else given, plan()).failure is None
 
 
 def test_what_helps_one_and_breaks_another_comes_last() -> None:
@@ -149,22 +156,27 @@ def test_what_helps_one_and_breaks_another_comes_last() -> None:
         assert (f" on {gpus} GPUs, not 4" in change.text) == (gpus > 4)
 
 
-def test_a_change_names_what_it_breaks() -> None:
-    """A pool of fewer requests at a longer context: raising the length alone keeps the rest."""
-    expect = {"min_context": 200_000, "max_running_requests": 300}
-    found = held(expect, **SHORT, max_num_seqs=1024).judgements
-    short = {one.name: one for one in found if not one.holds}
-    assert set(short) == {"min_context", "max_running_requests"}
-    for change in short["min_context"].changes:
-        assert "min_context" not in change.then_short and "max_running_requests" not in change.then_short
-    kept = {"min_context": 131072, "max_running_requests": 200, "min_total_tokens": 5_000_000}
-    (tokens,) = (one for one in held(kept, **SHORT, max_num_seqs=1024).judgements if not one.holds)
-    for change in tokens.changes:
-        made = plan(*{**SHORT, "max_num_seqs": 1024, **change.flags}.items())
-        given = MemoryGiven() if change.estimated else MEASURED
-        again = made.hold(given, Expectations(**kept)).judgements
-        lost = tuple(one.name for one in again if not one.holds and one.name in ("min_context", "max_running_requests"))
-        assert change.then_short == lost
+def test_a_change_names_what_it_breaks_and_stands_last() -> None:
+    """A bfloat16 state leaves more requests and blocks of a few tokens fewer: all tokens there are no longer held."""
+    tokens = held({"min_total_tokens": 1}).judgements[-1].found
+    changes = {
+        asked: judged({"min_total_tokens": tokens, "max_running_requests": asked}).changes for asked in (300, 400)
+    }
+    assert [change.then_short for change in changes[400]] == [(), (), (), ("min_total_tokens",)]
+    assert changes[400][-1].text == "--mamba-ssm-cache-dtype bfloat16"
+    assert [change.text.split(" on ")[0] for change in changes[300]] == [
+        "--kda-prefill-backend triton",
+        "--no-enable-prefix-caching",
+        "--tensor-parallel-size 8",
+        "--data-parallel-size 2",
+    ]
+    both = judged({"min_total_tokens": 10**8, "max_running_requests": 400}).changes
+    assert changes[400][:3] == both[:1] + both[2:] and both[1].then_short == ()  # it did not hold before
+
+
+def test_an_engine_runs_its_share_of_the_requests() -> None:
+    found = judged({"max_running_requests": 19}, max_num_seqs=8, data_parallel_size=2)
+    assert found.changes[0].text == "--max-num-seqs 10"
 
 
 def test_requests_that_flags_ask_for_and_blocks_do_not_hold() -> None:

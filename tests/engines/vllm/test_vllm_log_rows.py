@@ -186,7 +186,7 @@ def test_a_size_that_no_blocks_print() -> None:
 
 
 def test_the_blocks_of_the_size_beside_those_of_the_memory() -> None:
-    """45.07 GiB, to two decimals, are 3,311 blocks, 45.08 are not; of engines beside each other the least is printed."""
+    """45.07 GiB, to two decimals, are 3,311 blocks, 45.08 are not; of several engines the least is printed."""
     text = text_of("h200x4-tp4-mtp3")
     made = fitted(text).plan
     for printed, verdict in (("45.07", "same"), ("45.06", "same"), ("45.08", "differs"), ("45.09", "differs")):

@@ -89,15 +89,11 @@ def _limit(start: Start, expect: Expectations, name: str) -> tuple[str, str]:
     """What binds an expectation, and its arithmetic."""
     deployment, blocks = start.blocks.rank.deployment, start.blocks
     held = f"{start.count:,} blocks a GPU, one of them never given out"
-    if name == "min_context" and start.longest_context == start.max_model_len:
-        return "max_model_len", f"the server admits {start.max_model_len:,} tokens a request"
-    if name == "min_context":
-        return "blocks", f"{held}; {blocks.fixed:,} before the first token, {blocks.tokens_a_block:,} tokens each after"
     if name == "min_total_tokens":
         return "blocks", f"{held}; {blocks.tokens_a_block:,} tokens each, if nothing but tokens lay in them"
     lengths = expect.lengths if name == "min_concurrency" else one_length(1)
     limit, longest = served(start, lengths).limit, lengths.longest
-    if limit == "--max-model-len":
+    if name == "min_context" or limit == "--max-model-len":  # what starts holds a request as long as it admits
         return "max_model_len", f"the server admits {start.max_model_len:,} tokens a request"
     if limit == "--max-num-seqs":
         return "max_num_seqs", f"an engine runs {deployment.max_num_seqs:,} requests at once"
