@@ -1,5 +1,7 @@
 """A table in a terminal of any width: no number is broken, nothing is cut; where it is too narrow rows become lines."""
 
+from typing import Final
+
 from glm_kvplan.show.cells import cell_of, cell_text, numeric
 from glm_kvplan.show.format import bar
 from glm_kvplan.show.page import Column, Table, Tone
@@ -15,7 +17,9 @@ _WORDS = ((32, 32), (20, 32), (20, 20))
 _GAPS = (2, 1)
 _SLACK = 16  # cells a table must have to spare where it folds for the wider gap
 _NARROW = 60  # cells of a screen below which no column goes: rows become lines
-_NOTE, _INDENT = "note", "    "
+_SENTENCE = 20  # cells of a last column of sentences below which they stand under their rows
+_NOTE: Final = "note"
+_INDENT = "    "
 
 
 def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]:
@@ -34,6 +38,9 @@ def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]
         widths = _widths(table, columns, titles, texts, screen.width)
     for longest in _WORDS[1:]:
         widths = widths or _widths(table, columns, titles, texts, screen.width, longest)
+    if widths is not None and screen.width >= _NARROW and _squeezed(table, columns, texts, widths[1][-1]):
+        last = table.columns[-1]._replace(kind=_NOTE)
+        return table_lines(table._replace(columns=(*table.columns[:-1], last)), screen, words)
     if widths is None:
         return lines + _stacked(table, columns, titles, texts, screen.width) + _note(left_out, screen)
     gap, found = widths
@@ -49,6 +56,14 @@ def table_lines(table: Table, screen: Screen, words: Words) -> list[list[Piece]]
         lines += _row([(n, cells[n]) for n in columns], tones, row.tone, table.columns, found, gap)
         lines += _notes(table, cells, screen.width)
     return lines + _note(left_out, screen)
+
+
+def _squeezed(table: Table, columns: list[int], texts: list[list[str]], width: int) -> bool:
+    """The last column is of sentences, and so narrow that one would take more than three lines."""
+    n = columns[-1]
+    if n + 1 != len(table.columns) or n == 0 or table.columns[n].kind != "text" or width >= _SENTENCE:
+        return False
+    return any(width_of(row[n]) > 3 * width for row in texts if len(row) > n)
 
 
 def _spare(table: Table, columns: list[int]) -> int | None:

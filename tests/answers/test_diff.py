@@ -1,6 +1,7 @@
 """`kvplan diff`: what changes between two deployments, engines and GPUs."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import running
 from paths import ROOT
 
 from glm_kvplan.answers.diff.sides import Asked, sides_of
-from glm_kvplan.answers.diff.starts import KINDS, Side, start_changes
+from glm_kvplan.answers.diff.starts import KINDS, Side, alike, start_changes
 from glm_kvplan.contexts import contexts, parse_contexts
 from glm_kvplan.engines.measures import SHARED
 from glm_kvplan.engines.planner import plan
@@ -121,12 +122,12 @@ def side_at(flags: dict[str, object], engine: str | None, context: int) -> Side:
 
 
 def test_two_engines_differ_in_what_both_have() -> None:
-    """The measures under shared names, of the same requests; neither's flags, limits or memory."""
+    """The measures under shared names, of the same requests, and what ends them: neither's flags, limits or memory."""
     a = side_at({"tp_size": 4}, None, 32768)
     b = side_at({"tensor_parallel_size": 4}, "vllm-0.33.0", 32768)
     found = start_changes(a, b)
-    assert {change.kind for change in found} <= {"served", "size"}
-    assert {change.name for change in found} <= {*SHARED, "start"}
+    assert {change.kind for change in found} <= {"served", "size", "limit"}
+    assert {change.name for change in found} <= {*SHARED, "start", "requests bound by"}
     values = {change.name: (change.before, change.after) for change in found}
     assert "gpus" not in values  # four either way
     sizes = boot(a.plan, MemoryGiven(138.5, 84.0)).solution.sizes
@@ -158,4 +159,32 @@ def test_the_command_compares_two_engines(tmp_path: Path) -> None:
     assert "vLLM 0.33.0" in done.stdout and "requests at once" in done.stdout and "two engines" in done.stdout
     document = json.loads(kvplan(B200, str(other), "--json").stdout)
     assert document["same_engine"] is False
-    assert {change["name"] for change in document["changes"]} <= {*SHARED, "start"}
+    assert {change["name"] for change in document["changes"]} <= {*SHARED, "start", "requests bound by"}
+
+
+def test_what_is_alike_is_counted() -> None:
+    """What is alike and what differs are all measures and flags there are."""
+    a, b = side_of(B200, "0.5.21"), side_of(B200, "0.5.22")
+    numbers, flags = alike(a, b)
+    found = [change.kind for change in start_changes(a, b)]
+    assert numbers + found.count("served") + found.count("size") == len(a.start.measures)
+    assert flags + found.count("flag") == len({choice.flag for side in (a, b) for choice in side.plan.choices})
+    assert alike(a, a) == (len(a.start.measures), len(a.plan.choices))
+    assert f"the same on both: {numbers} numbers, {flags} resolved flags" in " ".join(
+        kvplan(B200, "--engine", "0.5.21", "--engine", "0.5.22").stdout.split()
+    )
+
+
+def test_what_ends_the_requests_of_two_engines() -> None:
+    """SGLang's pool of tokens, vLLM's of blocks: as solve says of each."""
+    files = [str(EXAMPLES / "two-engines" / f"{engine}-h200-tp4.yaml") for engine in ("sglang", "vllm")]
+    document = json.loads(kvplan(*files, "--json").stdout)
+    (limit,) = [change for change in document["changes"] if change["kind"] == "limit"]
+    assert (limit["name"], limit["before"], limit["after"]) == ("requests bound by", "tokens", "blocks")
+
+
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_reasons_are_readable_beside_long_values(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = kvplan(str(EXAMPLES / "vllm-h200-tp4-mtp3.kvplan.yaml"), "--gpu", "h200", "--gpu", "b200").stdout
+    assert re.search(r"the first that reads auto\b.*", lines)  # no word a line

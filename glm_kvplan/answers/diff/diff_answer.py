@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.answers.diff.starts import Side, start_changes
+from glm_kvplan.answers.diff.starts import Side, alike, start_changes
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.by_name import head_of
 from glm_kvplan.engines.changes import Change
@@ -17,7 +17,8 @@ class SideShown(NamedTuple):
 class DiffAnswer(NamedTuple):
     """Both plans, and the changes from `a` to `b`, the most bytes first; requests are of `context` tokens.
 
-    `same_engine`: everything is compared; of two engines the measures that both have.
+    `same_engine`: everything is compared; of two engines the measures that both have, and what ends their requests.
+    `equal_numbers` and `equal_flags` are how many of those measures and of the resolved flags are the same.
     """
 
     a: SideShown
@@ -25,13 +26,17 @@ class DiffAnswer(NamedTuple):
     context: int
     same_engine: bool
     changes: tuple[Change, ...]
+    equal_numbers: int
+    equal_flags: int
     warnings: tuple[Text, ...]
 
 
 def answer_diff(a: Side, b: Side) -> DiffAnswer:
     noted = dict.fromkeys(note for side in (a, b) for note in side.start.notes)
     same = a.plan.given.profile.engine is b.plan.given.profile.engine
-    return DiffAnswer(side_shown(a), side_shown(b), a.start.context, same, start_changes(a, b), tuple(noted))
+    return DiffAnswer(
+        side_shown(a), side_shown(b), a.start.context, same, start_changes(a, b), *alike(a, b), tuple(noted)
+    )
 
 
 def side_shown(side: Side) -> SideShown:

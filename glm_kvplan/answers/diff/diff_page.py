@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from glm_kvplan.answers.diff.diff_answer import DiffAnswer, SideShown, notes_of
 from glm_kvplan.engines.changes import Change
 from glm_kvplan.engines.measures import SHARED
+from glm_kvplan.show.format import count
 from glm_kvplan.show.page import Cell, Column, Line, Page, Row, Section, Table
 from glm_kvplan.show.said import Said, Text, say
 
@@ -16,7 +17,7 @@ _TITLES = {
     "unit": "bytes of one unit",
     "flag": "resolved flags",
 }
-TWO_ENGINES = Line(say("two engines: what both hold is compared, not their memory, limits and flags"), "muted")
+TWO_ENGINES = Line(say("two engines: what both hold is compared and what ends it, not their memory and flags"), "muted")
 _NUMBERS = ("served", "size", "unit")
 
 
@@ -26,7 +27,11 @@ def diff_page(answer: DiffAnswer) -> Page:
     lead = [_layout(answer.a), Line(_name("B", answer.b), "strong"), _layout(answer.b)]
     if not answer.same_engine:
         lead.append(TWO_ENGINES)
-    return Page(_name("A", answer.a), tuple(lead), sections or (nothing,), answer.warnings, notes_of(answer))
+    equal = (count(answer.equal_numbers, "number"), count(answer.equal_flags, "resolved flag"))
+    alike = Section((Line(say("the same on both: {equal}", equal=equal[: 1 + answer.same_engine]), "muted"),))
+    return Page(
+        _name("A", answer.a), tuple(lead), (*(sections or (nothing,)), alike), answer.warnings, notes_of(answer)
+    )
 
 
 def change_tables(answer: DiffAnswer, sides: tuple[Text, Text]) -> Iterator[Table]:

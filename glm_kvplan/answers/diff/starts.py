@@ -21,14 +21,23 @@ class Side(NamedTuple):
 def start_changes(a: Side, b: Side) -> tuple[Change, ...]:
     """Everything that differs from `a` to `b`: what moves the most bytes first, then measures, limits, units, flags.
 
-    Of two engines what both have: the measures. Their memory, limits and flags have other names and other meanings.
+    Of two engines what both have: the measures, and what ends their requests. Their memory, other limits and flags have
+    other names and other meanings.
     """
     found = list(_measures(a, b))
     if a.plan.given.profile.engine is b.plan.given.profile.engine:
         if a.start.failure is None and b.start.failure is None:
             found += byte_changes("pool", a.start.parts, b.start.parts)
-        found += [*_limits(a, b), *unit_changes(a.start.ledgers, b.start.ledgers), *_flags(a, b)]
+        found += [*unit_changes(a.start.ledgers, b.start.ledgers), *_flags(a, b)]
+    found += _limits(a, b)
     return tuple(sorted(found, key=lambda change: (-abs(change.nbytes), KINDS.index(change.kind))))
+
+
+def alike(a: Side, b: Side) -> tuple[int, int]:
+    """How many measures are the same on both, and how many resolved flags."""
+    numbers = ({(each.name, each.value) for each in side.start.measures} for side in (a, b))
+    flags = ({(each.flag, _shown(each.value)) for each in side.plan.choices} for side in (a, b))
+    return len(set.intersection(*numbers)), len(set.intersection(*flags))
 
 
 def _measures(a: Side, b: Side) -> Iterator[Change]:

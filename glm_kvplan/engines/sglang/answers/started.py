@@ -31,7 +31,7 @@ def started(
         None if answer.failure is None else str(answer.failure),
         (*_shared(plan, given, answer, context, mix), *_own(plan, answer)),
         {segment.name: segment.nbytes for segment in answer.map.segments} if starts and answer.map else {},
-        tuple(_bounds(answer)),
+        tuple(_bounds(plan, answer, context)),
         cost.ledgers,
         tuple(answer.weight_notes),
     )
@@ -74,10 +74,14 @@ def _own(plan: Plan, answer: Boot) -> Iterator[Measure]:
         yield Measure("requests of all workers", sizes.running_requests * workers, "request", "deployment")
 
 
-def _bounds(answer: Boot) -> Iterator[Bound]:
-    """Which limit binds tokens, requests and slots, and whether what stays free is enough."""
+def _bounds(plan: Plan, answer: Boot, context: int) -> Iterator[Bound]:
+    """Which limit binds requests of the context, tokens, running requests and slots, and whether what stays free is
+    enough.
+    """
     if answer.limits is None or answer.headroom is None:
         return
+    limit = resident(contexts([(context, 1)]), plan.deployment, _sizes(answer)).limit
+    yield Bound("requests bound by", limit, f"at {context:,} tokens each")
     tokens, requests, slots = answer.limits.tokens[0], answer.limits.requests[0], answer.limits.slots
     yield Bound("tokens bound by", tokens.name, tokens.text)
     yield Bound("running requests bound by", requests.name, requests.text)
