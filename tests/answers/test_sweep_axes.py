@@ -1,5 +1,6 @@
 """Axes: names and values by hand, and that anything else is one line of InputError."""
 
+import re
 from fractions import Fraction
 from itertools import islice, product
 
@@ -7,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glm_kvplan.answers.sweep.axes import count_points, flag_value, points, read_axis
+from glm_kvplan.answers.sweep.axes import axis_names, count_points, flag_value, points, read_axis
+from glm_kvplan.engines.by_name import assumed_engine
 from glm_kvplan.engines.sglang.flags import FLAG
+from glm_kvplan.engines.sweep_columns import Column
 from glm_kvplan.errors import InputError
 
 
@@ -25,6 +28,11 @@ from glm_kvplan.errors import InputError
         ("mem_fraction_static=0.1..0.35:0.1", [0.1, 0.2, 0.3]),
         ("mamba_full_memory_ratio=0.5..4:x2", [0.5, 1.0, 2.0, 4.0]),
         ("disable_radix_cache=on,off,none", [True, False, None]),
+        ("mm_enable_dp_encoder=true,false", [True, False]),
+        ("tp_size=8..8", [8]),
+        ("context=100..102:x1.01", [100, 101]),
+        ("context=281474976710656", [1 << 48]),
+        ("quantization=none,fp8", [None, "fp8"]),
         ("chunked_prefill_size=-1,2k", [-1, 2048]),
         ("speculative_algorithm=none,EAGLE", [None, "EAGLE"]),
         ("moe_a2a_backend=none,deepep", ["none", "deepep"]),
@@ -63,6 +71,12 @@ def test_every_spelling_of_a_flag(spelling: str) -> None:
         ("tp_size=1.5", "whole"),
         ("tp_size=8..1", "backwards"),
         ("tp_size=1..8:x1", "factor"),
+        ("mamba_full_memory_ratio=1..8:x1.009", "factor"),
+        ("context=281474976710657", "2\\*\\*48"),
+        ("context=1..100000001", "has 100,000,001 values"),
+        ("gpu=none", "not known"),
+        ("checkpoints=1", "now --over prefix_states"),
+        ("context_lenght=1k", "nearest: context_length"),
         ("tp_size=0..8:x2", "above 0"),
         ("tp_size=1..8:0", "step"),
         ("tp_size=1..8:-1", "step"),
@@ -84,6 +98,58 @@ def test_what_cannot_be_read(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as error:
         read_axis(text)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("{}", 60),
+        ("{}=1", 40),
+        ("tp_size={}", 40),
+        ("disable_radix_cache={}", 40),
+        ("tp_size=1,,{}", 60 - len("1,,")),
+    ],
+)
+def test_what_cannot_be_read_is_shown_in_part(text: str, length: int) -> None:
+    with pytest.raises(InputError) as error:
+        read_axis(text.format("x" * 99))
+    assert [len(run) for run in re.findall("x{9,}", str(error.value))] == [length]
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "name", "kind"),
+    [
+        ("engine=0.5.23", "site", "engine", "text"),
+        ("gpu=h200", "site", "gpu", "text"),
+        ("pre_gib=170", "memory", "pre_gib", "float"),
+        ("available_gib=80", "memory", "available_gib", "float"),
+        ("weights_gib=40", "memory", "weights_gib", "float"),
+        ("draft_weights_gib=4", "memory", "draft_weights_gib", "float"),
+        ("checkpoint=fp8", "memory", "checkpoint", "text"),
+        ("context=8k", "workload", "context", "int"),
+        ("concurrency=4", "workload", "concurrency", "int"),
+        ("prefix_states=4", "workload", "prefix_states", "int"),
+        ("prompt=8k", "workload", "prompt", "int"),
+        ("tp_size=4", "flag", "tp_size", "int"),
+        ("max_running_requests=4", "flag", "given_max_running_requests", "int"),
+        ("mem_fraction_static=0.8", "flag", "mem_fraction_static", "float"),
+        ("disable_radix_cache=on", "flag", "disable_radix_cache", "flag"),
+        ("mm_enable_dp_encoder=on", "flag", "mm_enable_dp_encoder", "flag"),
+        ("kv_cache_dtype=auto", "flag", "kv_cache_dtype", "text"),
+        ("cuda_graph_bs_decode=1+2", "flag", "cuda_graph_bs_decode", "text"),
+    ],
+)
+def test_the_column_of_an_axis(text: str, role: str, name: str, kind: str) -> None:
+    """A column that results have too is said to be given."""
+    axis = read_axis(text)
+    assert (axis.role, axis.column) == (role, Column(name, kind, "axis"))
+    assert axis.name in axis_names(assumed_engine())
+
+
+def test_the_nearest_names_are_three() -> None:
+    with pytest.raises(InputError) as error:
+        read_axis("speculative_draft=1")
+    assert str(error.value).partition("nearest: ")[2].partition(" (")[0].count(",") == 2
 
 
 @given(st.integers(0, 10_000), st.integers(1, 500), st.integers(0, 60), st.sampled_from((1, 10, 100, 1000)))

@@ -40,6 +40,8 @@ ROWS: list[tuple[Any, ...]] = [
         ("radix", lambda n, x, w, r: r is True),
         ("not radix", lambda n, x, w, r: r is not True),
         ("radix == false", lambda n, x, w, r: r is False),
+        ("radix == true", lambda n, x, w, r: r is True),
+        ("radix != false", lambda n, x, w, r: r is True),
         ("n == none", lambda n, x, w, r: n is None),
         ("n != none and x == none", lambda n, x, w, r: n is not None and x is None),
         ("n < x", lambda n, x, w, r: n is not None and x is not None and n < x),
@@ -67,6 +69,9 @@ def test_what_expressions_mean(text: str, meaning: Any) -> None:
         ("m > 1", "no column"),
         ("wrod == 'a'", "nearest: word"),
         ("n == 'fits'", "cannot compare"),
+        ("n == and", "stands where a name or a value must"),
+        ("n == or", "stands where a name or a value must"),
+        ("n == not", "stands where a name or a value must"),
         ("word == fits", "no column"),
         ("radix > false", "two flags"),
         ("n > none", "none is compared"),
@@ -84,6 +89,39 @@ def test_what_is_no_expression(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as error:
         read_where(text, COLUMNS)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("n > 1 x > 2", "'x' (character 7)"),
+        ("n >=", "'the end' (character 5)"),
+        ("radix;radix;radix;radix;radix", "';radix;radix;radix;r' (character 6)"),
+    ],
+)
+def test_a_mistake_is_shown_with_its_place(text: str, place: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_where(text, COLUMNS)
+    assert f"--where: {place} " in str(error.value)
+
+
+def test_the_nearest_columns_are_named_three_at_most() -> None:
+    columns = [Column(f"column_{letter}", "int", "") for letter in "abcd"]
+    with pytest.raises(InputError) as error:
+        read_where("column_x > 1", columns)
+    assert sum(column.name in str(error.value) for column in columns) == 3
+
+
+def test_the_longest_and_the_deepest_expression() -> None:
+    """4,000 characters are read, and 50 levels, however many groups stand beside them."""
+    longest = "radix or " * 443 + "    not radix"
+    assert len(longest) == 4000 and read_where(longest, COLUMNS)
+    with pytest.raises(InputError, match="4001 characters; 4000 are read"):
+        read_where(longest + " ", COLUMNS)
+    beside = "(radix) and " * 60
+    assert read_where(beside + "not " * 49 + "radix", COLUMNS)
+    with pytest.raises(InputError, match="more than 50 deep"):
+        read_where(beside + "not " * 50 + "radix", COLUMNS)
 
 
 _PIECES = (

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from glm_kvplan.engines.sglang.answers.host_shown import HostShown
     from glm_kvplan.engines.sglang.sizing.host_answer import HostAnswer
 
-_SIZES = {"tokens": "tokens", "state_slots": "state slots", "running_requests": "running requests"}
-
 
 class LedgerShown(NamedTuple):
     """One cost of one rank, and of all ranks that have it."""
@@ -215,7 +213,7 @@ def _host(plan: Plan, found: Estimate, given: HostGiven) -> "tuple[HostAnswer | 
     from glm_kvplan.engines.sglang.answers.host_shown import show_host
     from glm_kvplan.engines.sglang.sizing.host_answer import host_answer
 
-    prefix = max(1, round(found.workload.mean_context))
+    prefix = round(found.workload.mean_context)
     host = host_answer(plan, found.sizes, given._replace(prefix_tokens=prefix))
     return host, show_host(host)
 
@@ -277,6 +275,6 @@ def shortfalls(answer: Estimate) -> Iterator[Text]:
             yield say(
                 "the workload needs {need} {what} on a rank; the flags give {size}",
                 need=whole(need),
-                what=say(_SIZES[name]),
+                what=say(name.replace("_", " ")),
                 size=whole(size),
             )

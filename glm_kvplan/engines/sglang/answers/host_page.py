@@ -9,10 +9,7 @@ from glm_kvplan.show.page import Column, Line, Row, Section, Table
 from glm_kvplan.show.said import Said, Text, say
 from glm_kvplan.units import GB, GIB
 
-_HOLDS = {"kv": "tokens", "mamba": "slots", "indexer": "tokens", "draft": "tokens"}
-_UNIT = {"kv": "token", "mamba": "slot", "indexer": "token", "draft": "token"}
-
-
+_OF_SLOTS = "mamba"  # the pool that holds state slots; the others hold tokens
 _TITLE = "Host memory (HiCache)"
 
 
@@ -102,7 +99,11 @@ def pool_table(host: HostShown) -> Table:
                 pool.name.upper(),
                 _holds(pool),
                 pool.pages,
-                say("{size} B/{unit}", size=whole(pool.bytes_per_unit), unit=_UNIT[pool.name]),
+                say(
+                    "{size} B/{unit}",
+                    size=whole(pool.bytes_per_unit),
+                    unit="slot" if pool.name == _OF_SLOTS else "token",
+                ),
                 pool.nbytes,
                 pool.bytes_all_ranks,
             )
@@ -114,7 +115,7 @@ def pool_table(host: HostShown) -> Table:
 
 
 def _holds(pool: PoolShown) -> Said:
-    return say("{units} slots" if _HOLDS[pool.name] == "slots" else "{units} tokens", units=whole(pool.units))
+    return say("{units} slots" if pool.name == _OF_SLOTS else "{units} tokens", units=whole(pool.units))
 
 
 def _about_fit(host: HostShown) -> Iterator[Line]:

@@ -68,7 +68,7 @@ def frontier_section(answer: ReportAnswer) -> Section:
         lines.append(Line(say("A mix of lengths is marked at its mean.")))
     figure = frontier_figure(
         answer.frontier,
-        (max(1.0, demand.mean_context), demand.concurrency),
+        (demand.mean_context, demand.concurrency),
         _LIMITS,
         best=say("best split for each length"),
         column=say("best split"),
