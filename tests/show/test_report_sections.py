@@ -292,7 +292,7 @@ def test_flags_to_paste() -> None:
     plan, nearest, *advised = [block for block in paste_section(found).blocks if isinstance(block, Code)]
     layout = found.advised.layouts[0]
     assert str(plan.introduction) == "The plan as it is:" and "--tp-size 4" in plan.text
-    assert str(nearest.introduction).endswith(f"serves all 64 requests, on {layout.gpus} × H200:")
+    assert str(nearest.introduction).endswith(f"64 requests, on {layout.gpus} × H200:")
     sizes = found.advised.sizes
     assert (sizes is not None) == bool(advised)
     if sizes is not None:
@@ -338,7 +338,7 @@ def test_remarks_of_what_helps() -> None:
     assert told[0] == f"Each of these alone lets it start: {', '.join(each.text for each in refused.start.remedies)}."
     layout = answer("layout")
     nearest = layout.advised.layouts[0]
-    assert remarks(layout)[-1].startswith(f"The nearest layout that serves them all: {nearest.gpus} GPUs, --")
+    assert f"all: {nearest.gpus} GPUs, --" in remarks(layout)[-1]
     advised = layout.advised
     assert advised.sizes is not None
     assert f"With the flags at the end {advised.served.requests:,} of 64 fit." in remarks(layout)

@@ -241,7 +241,7 @@ def test_what_is_short_and_the_nearest_layouts() -> None:
     shown = sections(found)
     short, intro, search = lines(shown["What is short"])
     assert str(short.text).startswith(f"{count(shortage.missing_requests, 'request')} short, bound by ")
-    assert short.tone == "bad" and str(intro.text) == "the nearest layouts that serve it all:"
+    assert short.tone == "bad" and str(intro.text).endswith("serve it all:")
     (table,) = (block for block in shown["What is short"].blocks if isinstance(block, Table))
     assert not table.head and [column.kind for column in table.columns] == ["count", "code"]
     for row, layout in zip(table.rows, found.layouts, strict=True):
@@ -252,7 +252,7 @@ def test_what_is_short_and_the_nearest_layouts() -> None:
     assert texts(sections(more)["What is short"])[0].endswith("; 1.5 GiB more a rank would do")
     less = found._replace(shortage=shortage._replace(missing_bytes=None), layouts=())
     told = texts(sections(less)["What is short"])
-    assert "more a rank" not in told[0] and told[1] == "no layout nearby serves it all" and told[2] == str(search.text)
+    assert "more a rank" not in told[0] and told[1].startswith("no layout") and told[2] == str(search.text)
     assert "What is short" not in sections(advised("fits"))
 
 
