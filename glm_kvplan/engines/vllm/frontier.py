@@ -28,4 +28,4 @@ def frontier(begun: Begun, given: MemoryGiven, flags: Mapping[str, object]) -> F
         now = served(begun.start, mix)
         return FrontierPoint(length, now.requests, now.limit, served(then.start, mix).requests)
 
-    return Frontier(tuple(map(point, lengths(max(begun.start.max_model_len, 1)))))
+    return Frontier(tuple(map(point, lengths(begun.start.max_model_len))))

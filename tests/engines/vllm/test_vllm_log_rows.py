@@ -16,6 +16,7 @@ from glm_kvplan.engines.vllm.boot_lines import Boot
 from glm_kvplan.engines.vllm.components import kda_state
 from glm_kvplan.engines.vllm.memory_before import ACTIVATION, GRAPHS
 from glm_kvplan.engines.vllm.reconciliation import BLOCKS, LogRow, release_of
+from glm_kvplan.engines.vllm.start import start
 from glm_kvplan.engines.vllm.starting import memory_of
 from glm_kvplan.engines.vllm.weight_placement import placement
 from glm_kvplan.errors import InputError
@@ -82,8 +83,8 @@ def test_every_row_of_a_public_log(name: str, gpus: int) -> None:
     loaded = [one for one in ("target weights", "draft weights", several) if one in taken]
     profiled = [one for one in ("indexer workspace", "activations", "CUDA graphs") if one in taken]
     state = kda_state.layer_bytes(made.rank)
-    start = found.held.start
-    assert start is not None and deployment.gpus == gpus
+    begun = found.held.start
+    assert begun is not None and deployment.gpus == gpus
     wanted = {
         "block size": (deployment.block_size, 0.0, "tokens"),
         "state padding %": (100 * (deployment.block_size * 1024 - state) / state, 0.0, "%"),
@@ -91,9 +92,9 @@ def test_every_row_of_a_public_log(name: str, gpus: int) -> None:
         "weights and context": (sum(taken[one] for one in loaded), rooted(errors[one] for one in loaded), "GiB"),
         "activations": (sum(taken[one] for one in profiled), rooted(errors[one] for one in profiled), "GiB"),
         "available": (memory.nbytes / GIB, (memory.high_bytes - memory.low_bytes) / 2 / GIB, "GiB"),
-        "cache tokens": (start.printed_tokens, 0.0, "tokens"),
-        BLOCKS: (start.count, 0.0, "blocks"),
-        "concurrency": (start.count / made.blocks.needed(131072), 0.0, "x"),
+        "cache tokens": (begun.printed_tokens, 0.0, "tokens"),
+        BLOCKS: (begun.count, 0.0, "blocks"),
+        "concurrency": (begun.count / made.blocks.needed(131072), 0.0, "x"),
     }
     seen = {one.title: one for one in found.held.rows if one.title != "context"}
     assert list(seen) == [*wanted] and row(text, "context").planned == 131072
@@ -109,7 +110,7 @@ def test_every_row_of_a_public_log(name: str, gpus: int) -> None:
     assert seen["block size"].explanation == deployment.choice("block_size").reason
     needed = made.blocks.needed(131072)
     assert (
-        seen["cache tokens"].explanation == f"{start.count} blocks of {made.blocks.nbytes:,} bytes, {needed} a request"
+        seen["cache tokens"].explanation == f"{begun.count} blocks of {made.blocks.nbytes:,} bytes, {needed} a request"
     )
     assert row(text, "context").explanation == "--max-model-len"
     assert seen["state padding %"].explanation == "a layer's rows over its state"
@@ -183,6 +184,24 @@ def test_a_size_that_no_blocks_print() -> None:
     assert str(answer.verdict) == "not explained: no number of blocks of this plan prints the cache size"
     page = reconcile_page(answer)
     assert lines(page.lead)[2][0] == f"no number of blocks of {found.plan.blocks.nbytes:,} bytes prints this size"
+
+
+@pytest.mark.parametrize("context", [1000, 8192, 131072, 1048576])
+def test_the_blocks_of_every_size_are_found(context: int) -> None:
+    """The size is cut to whole tokens: the blocks before the cut are found again."""
+    flags = f"'max_num_seqs': 8, 'max_model_len': {context}, 'tensor_parallel_size': 4"
+    text = text_of("h200x4-tp4").replace("'max_model_len': 131072, 'tensor_parallel_size': 4", flags)
+    blocks = fitted(text, engine="vllm-0.30.0").plan.blocks
+    for count in (blocks.needed(context) + 1, 1237, 1238, 3791, 9999):
+        begun = start(blocks, count * blocks.nbytes)
+        (line,) = (each for each in text.splitlines() if "KV cache size" in each)
+        found = fitted(text.replace(line, line.partition("GPU KV")[0] + begun.line), engine="vllm-0.30.0").held
+        assert begun.failure is None and found.start is not None and found.start.count == count
+
+
+def test_a_size_of_requests_without_tokens_is_of_no_blocks() -> None:
+    found = fitted(text_of("h200x4-tp4").replace("131,072 tokens per", "0 tokens per"), engine="vllm-0.30.0")
+    assert found.held.start is None and not found.explained
 
 
 def test_the_blocks_of_the_size_beside_those_of_the_memory() -> None:

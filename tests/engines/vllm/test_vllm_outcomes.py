@@ -21,6 +21,7 @@ from glm_kvplan.workload import Demand
 MTP3 = {"method": "mtp", "num_speculative_tokens": 3}
 FLAGS: dict[str, tuple[dict[str, object], float | None]] = {
     "estimated": ({"data_parallel_size": 2, "speculative_config": MTP3}, None),
+    "offloaded": ({"cpu_offload_gb": 0.5}, None),
     "measured": ({"max_model_len": 200_000, "max_num_seqs": 20}, 45.07),
     "refused": ({}, 4.0),
 }
@@ -89,14 +90,14 @@ def test_a_start_that_fails_has_its_prices_and_nothing_else() -> None:
 
 
 def test_parts_are_what_is_taken_and_the_blocks() -> None:
-    for name in ("estimated", "measured"):
+    for name in ("estimated", "measured", "offloaded"):
         plan, _, begun = made(name)
         found = outcome(name).parts
         taken = {part.name: part.gib for part in begun.memory.parts if part.gib < 0}
         assert list(found) == [*taken, "blocks"]
         assert found["blocks"] == begun.start.count * plan.blocks.nbytes
         assert all(abs(found[part] + gib * GIB) <= 1 for part, gib in taken.items())
-        assert bool(taken) == (name == "estimated")
+        assert bool(taken) == (name != "measured") and "offloaded weights" not in taken
 
 
 def test_notes_are_the_weights_where_these_are_estimated() -> None:

@@ -11,12 +11,14 @@ from glm_kvplan.engines.vllm.start import Start
 from glm_kvplan.engines.vllm.starting import memory_of, start_with
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.show.said import say
+from glm_kvplan.show.said import Said, say
 from glm_kvplan.units import GIB
 from glm_kvplan.workload import Demand
 
 CONTEXT_FLAG = "max_model_len"
-ADVICE = {"estimated": say("memory is estimated: --available-gib, as the log prints it, makes the blocks exact")}
+ADVICE: dict[Certainty, Said] = {
+    "estimated": say("memory is estimated: --available-gib, as the log prints it, makes the blocks exact")
+}
 COLUMNS = (
     *COMMON,
     Column("num_blocks", "int", "blocks it has", "GPU", say("blocks per GPU")),
