@@ -18,6 +18,11 @@ class Printed(NamedTuple):
     step: float
     line: int
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What the number itself lies between."""
+        return self.value - self.step / 2, self.value + self.step / 2
+
     def agrees(self, value: float) -> bool:
         """Whether `value` would be printed so."""
         return abs(value - self.value) <= self.step / 2 + 1e-9 * max(1.0, abs(value))

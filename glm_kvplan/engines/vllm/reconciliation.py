@@ -13,7 +13,7 @@ from glm_kvplan.engines.vllm.start import Start, start
 from glm_kvplan.engines.vllm.starting import memory_of
 from glm_kvplan.engines.vllm.weight_placement import placement
 from glm_kvplan.errors import InputError
-from glm_kvplan.memory.budget import MemoryPart
+from glm_kvplan.memory.budget import UNMEASURED_WEIGHTS_ERROR, MemoryPart
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.units import GIB
@@ -54,18 +54,16 @@ def release_of(boot: Boot) -> tuple[str, str | None]:
     """(the release to plan with, a note where the log's own is another). Raises InputError for one before 0.30."""
     if boot.release is None:
         return releases()[-1], f"the log names no release: {releases()[-1]} is assumed"
-    plain = ".".join(boot.release.split(".")[:3])
-    plain = re.sub(r"[^\d.].*", "", plain)
     if boot.release in releases():
         return boot.release, None
-    earlier = [known for known in releases() if _number(known) <= _number(plain)]
+    earlier = [known for known in releases() if _number(known) <= _number(boot.release)]
     if not earlier:
         raise InputError(f"vLLM {boot.release[:40]} does not know this model; the first that does is {releases()[0]}")
     return earlier[-1], f"the log is of vLLM {boot.release[:40]}: planned as {earlier[-1]}"
 
 
 def _number(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", release)[:3])
+    return tuple(int(part) for part in re.findall(r"\d+", release))
 
 
 def reconcile(boot: Boot, plan: Plan, given: MemoryGiven) -> Reconciliation:
@@ -90,7 +88,7 @@ def _matching_start(boot: Boot, plan: Plan) -> Start | None:
     blocks = plan.blocks
     needed = blocks.needed(int(context.value))
     guess = int(tokens.value * needed / context.value)
-    for count in range(max(guess - 1, 1), guess + 3):
+    for count in (guess, guess + 1):  # the size is cut to whole tokens
         begun = start(blocks, count * blocks.nbytes)
         if begun.max_model_len == int(context.value) and begun.printed_tokens == int(tokens.value):
             return begun
@@ -108,7 +106,7 @@ def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> It
         if name in printed:
             yield _exact(printed[name], value, unit, _why(plan, name))
     yield from _memory_rows(boot, plan, given)
-    if "cache tokens" in printed and "concurrency" in printed:
+    if "cache tokens" in printed:  # and the concurrency, on the same line
         tokens = None if found is None else float(found.printed_tokens)
         why = "no number of blocks of this plan prints it" if found is None else _blocks_said(plan, found)
         yield _exact(printed["cache tokens"], tokens, "tokens", why)
@@ -122,10 +120,9 @@ def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> It
         )
     if "longest that fits" in printed and "left for blocks" in printed:
         # the printed memory is what is left beside the block that is never given out
-        left = printed["left for blocks"]
         low, high = (
-            plan.blocks.longest_context(int((left.value + end) * GIB) // plan.blocks.nbytes + 1)
-            for end in (-left.step / 2, left.step / 2)
+            plan.blocks.longest_context(int(end * GIB) // plan.blocks.nbytes + 1)
+            for end in printed["left for blocks"].ends
         )
         longest = printed["longest that fits"]
         fits = low <= longest.value <= high
@@ -133,8 +130,7 @@ def _rows(boot: Boot, plan: Plan, given: MemoryGiven, found: Start | None) -> It
         yield LogRow("longest that fits", longest.value, middle, 0.0, "tokens", "same" if fits else "differs",
                      "blocks beside the fixed ones, in tokens", longest.line)  # fmt: skip
     if "blocks" in printed and "available" in printed:
-        available = printed["available"]
-        low, high = (plan.blocks.count(int((available.value + end) * GIB)) for end in (-0.005, 0.005))
+        low, high = (plan.blocks.count(int(end * GIB)) for end in printed["available"].ends)
         count = printed["blocks"]
         fits = low <= count.value <= high
         yield LogRow("blocks", count.value, float(count.value if fits else high), 0.0, "blocks",
@@ -155,7 +151,7 @@ def _memory_rows(boot: Boot, plan: Plan, given: MemoryGiven) -> Iterator[LogRow]
         return
     if "weights" in printed:
         loaded = (weights.target[0] + weights.draft[0] - weights.returned[0]) / GIB
-        error = weights.error_gib if weights.error_gib is not None else 0.02 * loaded
+        error = weights.error_gib if weights.error_gib is not None else UNMEASURED_WEIGHTS_ERROR * loaded
         yield _estimate(printed["weights"], loaded, error, "the checkpoint's tensors on one GPU")
     for name in ("graphs estimated", "graphs"):
         if name in printed and plan.gpu.capability[0] in GRAPHS:

@@ -12,10 +12,10 @@ from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.vllm.answers.reconcile_answer import ReconcileAnswer, answer_reconcile
 from glm_kvplan.engines.vllm.answers.reconcile_page import reconcile_page
 from glm_kvplan.engines.vllm.boot_fits import BootFit, Fit, fit_boot
-from glm_kvplan.engines.vllm.boot_lines import Boot
+from glm_kvplan.engines.vllm.boot_lines import Boot, Printed
 from glm_kvplan.engines.vllm.components import kda_state
 from glm_kvplan.engines.vllm.memory_before import ACTIVATION, GRAPHS
-from glm_kvplan.engines.vllm.reconciliation import BLOCKS, LogRow, release_of
+from glm_kvplan.engines.vllm.reconciliation import BLOCKS, LogRow, reconcile, release_of
 from glm_kvplan.engines.vllm.start import start
 from glm_kvplan.engines.vllm.starting import memory_of
 from glm_kvplan.engines.vllm.weight_placement import placement
@@ -63,6 +63,12 @@ def boot(release: str | None) -> Boot:
 )
 def test_a_release_is_planned_as_the_last_one_before_it(said: str | None, planned: tuple[str, str | None]) -> None:
     assert release_of(boot(said)) == planned
+
+
+def test_a_printed_number_lies_within_half_its_last_digit() -> None:
+    number = Printed("x", 6.0, 0.01, 3)
+    assert number.ends == (5.995, 6.005)
+    assert [number.agrees(value) for value in (5.9949, 5.995, 6.0, 6.005, 6.0051)] == [False, True, True, True, False]
 
 
 def test_a_release_before_the_first_is_refused() -> None:
@@ -137,6 +143,9 @@ def test_weights_are_held_to_the_checkpoints_interval() -> None:
         found = row(text + LOADED.format(f"{planned + off:.2f}"), "weights")
         assert (found.verdict, found.unit, found.error) == (verdict, "GiB", error)
         assert found.planned == pytest.approx(planned)
+    bare = reconcile(read_boot(text + LOADED.format("150.00")), made, MemoryGiven(checkpoint="bf16")).rows
+    (unmeasured,) = (one for one in bare if one.title == "weights")
+    assert unmeasured.planned is not None and unmeasured.error == 0.02 * unmeasured.planned
     checkpoint = text.replace("'max_model_len'", "'quantization': 'fp8', 'max_model_len'")
     assert row(checkpoint + LOADED.format("75.0"), "weights").planned == pytest.approx(planned)
 
@@ -248,6 +257,8 @@ def test_a_refusal_that_the_plan_shares_explains_a_start() -> None:
     assert answer.planned_refusal == found.held.refusal
     assert lines(reconcile_page(answer).lead)[2][0] == f"planned: {found.held.refusal}"
     assert any(str(one).startswith("vLLM refused to start: To serve at least one") for one in answer.warnings)
+    alone = fitted(text_of("vllm-refused-length").replace("GiB KV cache is needed", "are needed"), gpu="b200")
+    assert "longest that fits" not in {one.title for one in alone.held.rows}
     shorter = text_of("vllm-refused-length").replace("1048576", "900000")
     other = fitted(shorter, gpu="b200", engine="vllm-0.33.0")
     assert other.held.refusal is None and not other.explained
