@@ -313,7 +313,7 @@ def test_the_page_has_every_number_twice() -> None:
 
 
 def test_one_boot_of_several_is_numbered() -> None:
-    assert lines(reconcile_page(answered(2, 3)).lead)[1][0] == "boot 2 of 3, line 1"
+    assert lines(reconcile_page(answered(1, 2)).lead)[1][0] == "boot 1 of 2, line 1"
     assert lines(reconcile_page(answered(1, 1)).lead)[1][0] == "line 1"
 
 

@@ -73,7 +73,7 @@ def _verdict(found: BootFit) -> Said:
         return say(
             "not explained: {name}: planned {planned}, printed {printed}",
             name=row.title,
-            planned="-" if row.planned is None else f"{row.planned:,g}",
+            planned=f"{row.planned:,g}",
             printed=f"{row.printed:,g}",
         )
     if held.start is None and "cache tokens" in found.boot.printed:
