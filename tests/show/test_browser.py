@@ -107,8 +107,9 @@ return Object.fromEntries([...document.querySelectorAll('figure')].map(figure =>
 }));
 """
 TABLE = """
-const [, folded] = [0, document.querySelectorAll('#' + arguments[0] + ' tbody tr')];
-return [...folded].map(row => [...row.cells].map(cell =>
+const titled = section => section.querySelector('h2')?.textContent === arguments[0];
+const section = [...document.querySelectorAll('section')].find(titled);
+return [...section.querySelectorAll('tbody tr')].map(row => [...row.cells].map(cell =>
   [cell.textContent, cell.dataset.value === undefined ? null : Number(cell.dataset.value)]));
 """
 BARS = """
@@ -161,7 +162,7 @@ def test_the_numbers_are_the_librarys(browser: Any, page: Path, seen: ReportAnsw
     opened, answer = Opened(browser, page, DESKTOP), seen.start
     memory, host, prices = answer.memory_map, answer.host, answer.prices
     assert memory is not None and seen.frontier is not None and seen.ratio is not None and host is not None
-    rows = opened.ask(TABLE, "map")
+    rows = opened.ask(TABLE, "One rank's memory, to scale")
     expected = [(segment.name, segment.nbytes) for segment in memory.segments]
     assert [(row[0][0], row[1][1]) for row in rows] == [*expected, ("total", memory.total_bytes)]
     moved = unsure(answer)
@@ -173,21 +174,21 @@ def test_the_numbers_are_the_librarys(browser: Any, page: Path, seen: ReportAnsw
         if segment.certainty == "exact" and segment.name not in moved
     ]
     assert all(row[1][0].startswith("~") for row in rows if row[4][0] == "estimated" or row[0][0] in moved)
-    rows = opened.ask(TABLE, "frontier")
+    rows = opened.ask(TABLE, "Context against concurrency")
     assert [(row[0][1], row[1][1], row[2][0], row[3][1]) for row in rows] == list(seen.frontier.marks)
-    rows = opened.ask(TABLE, "prices")
+    rows = opened.ask(TABLE, "What each knob buys")
     for row, price in zip(rows, prices or (), strict=True):
         assert row[0][0] == price.knob
         if price.failure is None:
             assert [cell[1] for cell in row[2:]] == [panel.value(price) for panel in PANELS]
-    rows = opened.ask(TABLE, "split")
+    rows = opened.ask(TABLE, "Tokens against state slots")
     curve = [(f"{point.ratio:g}", point.slots, point.tokens, point.requests) for point in seen.ratio.points]
     assert [(row[0][0], *(cell[1] for cell in row[1:])) for row in rows[: len(curve)]] == curve
     assert [cell[1] for cell in rows[-1][1:3]] == [seen.ratio.need_slots, seen.ratio.need_tokens]
-    rows = opened.ask(TABLE, "host")
+    rows = opened.ask(TABLE, "Host memory (HiCache)")
     assert [row[4][1] for row in rows] == [*(pool.nbytes for pool in host.fullest.pools), host.bytes_per_rank]
     assert rows[-1][5][1] == max(host.bytes_by_host)
-    sizes = opened.ask(TABLE, "sizes")
+    sizes = opened.ask(TABLE, "What the engine sizes")
     assert [row[1][1] for row in sizes[2:]] == list(answer.sizes)
 
 
