@@ -192,6 +192,21 @@ def test_the_changes_of_a_refused_start_make_everything_hold(tmp_path: Path) -> 
         assert {after[name] for name in ("boots", "min_total_tokens", "max_running_requests")} == {"holds"}, change.text
 
 
+def test_where_nothing_makes_everything_hold_the_changes_make_it_start(tmp_path: Path) -> None:
+    """20 million tokens are more than any one flag gives; each change says that they would still be short."""
+    text = expecting(B200.replace("126.0", "33.0"), min_total_tokens=20_000_000, max_running_requests=8)
+    finding = one(check(tmp_path, text), "boots")
+    assert finding.status == "fails" and len(finding.changes) > 1
+    for change in finding.changes:
+        after = applied(text, change)
+        assert after["boots"] == "holds", change.text
+        short = [name for name in ("min_total_tokens", "max_running_requests") if after[name] == "fails"]
+        assert [name for name in change.then_short if name in after] == short, change.text
+        assert "min_total_tokens" in short
+    broken = [len(change.then_short) for change in finding.changes]
+    assert broken == sorted(broken)
+
+
 def test_a_start_that_is_refused_fails_every_expectation(tmp_path: Path) -> None:
     text = expecting(H200.replace("84.0", "37.0"), min_total_tokens=1, max_running_requests=1)
     checked = check(tmp_path, text)

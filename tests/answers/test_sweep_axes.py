@@ -71,6 +71,7 @@ def test_every_spelling_of_a_flag(spelling: str) -> None:
         ("tp_size=1.5", "whole"),
         ("tp_size=8..1", "backwards"),
         ("tp_size=1..8:x1", "factor"),
+        ("tp_size=1..8:x2k", "not a number"),
         ("mamba_full_memory_ratio=1..8:x1.009", "factor"),
         ("context=281474976710657", "2\\*\\*48"),
         ("context=1..100000001", "has 100,000,001 values"),

@@ -402,7 +402,8 @@ def test_a_known_draft_with_unknown_weights_is_an_upper_bound_until_they_are_giv
     ):
         assert boot(plan, memory).budget.upper_bound is bound, memory
     assert boot(plan, MemoryGiven()).budget.uncounted == "weights of the draft model"
-    assert "upper_bound" in [remark.name for remark in plan.hold(MemoryGiven(), Expectations()).remarks]
+    remarks = plan.hold(MemoryGiven(), Expectations()).remarks
+    assert ("upper_bound", ("memory",)) in [(remark.name, remark.place) for remark in remarks]
 
 
 def host_log(record: dict[str, Any]) -> list[str]:

@@ -12,11 +12,10 @@ from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line
 from glm_kvplan.show.format import three_digits, whole
-from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Tone, Verdict
+from glm_kvplan.show.page import Cell, Column, Figure, Line, Page, Row, Section, Table, Verdict
 from glm_kvplan.show.said import Said, say
 
 SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
-HEADROOM_TONE: dict[str, Tone] = {"fits": "good", "tight": "careful", "short": "bad"}
 _UNITS = ("token", "state slot", "request row")  # what tokens, state slots and running requests move
 
 
@@ -66,8 +65,9 @@ def _sections(answer: SolveAnswer) -> Iterator[Section]:
     figure = Figure(map_stack(answer.memory_map, unsure(answer)))
     yield Section((figure,), say("Memory map"), quiet=True, spare=1)
     if answer.headroom.verdict != "short":  # which the verdict says
-        line = Line(answer.headroom.message, HEADROOM_TONE[answer.headroom.verdict])
-        yield Section((line,), say("Headroom"), quiet=True, spare=7 * (answer.headroom.verdict == "fits"))
+        fits = answer.headroom.verdict == "fits"
+        line = Line(answer.headroom.message, "good" if fits else "careful")
+        yield Section((line,), say("Headroom"), quiet=True, spare=7 if fits else 0)
     if answer.host is not None:
         yield from host_sections(answer.host)
     if answer.prices is not None:

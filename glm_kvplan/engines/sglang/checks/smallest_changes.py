@@ -37,12 +37,12 @@ def smallest_changes(
     no more memory than known `hosts` have; of a single knob that does it is said.
     """
     server = Server(plan, given)
-    expected = [name for name in EXPECTATIONS if getattr(expect, name, None) is not None and name != "host_memory"]
     if answer is None or answer.failure is not None:
-        found = _changes(server, expect, answer, (*expected, SERVES), (), hosts)
-        found = found or _changes(server, expect, answer, (), (*expected, SERVES), hosts)
-        return found or _advised(server, expect, (*expected, SERVES), (), hosts)
-    kept = [name for name in expected if name in holding and name != target]
+        everything = (*EXPECTATIONS, SERVES)
+        found = _changes(server, expect, answer, everything, (), hosts)
+        found = found or _changes(server, expect, answer, (), everything, hosts)
+        return found or _advised(server, expect, everything, (), hosts)
+    kept = [name for name in EXPECTATIONS if name in holding and name != target]
     if answer.headroom is not None and answer.headroom.verdict != "short":
         kept.append(SERVES)
     found = _changes(server, expect, answer, (target,), kept, hosts)
