@@ -229,6 +229,16 @@ def test_flags_that_the_engine_refuses_fall_short(tmp_path: Path) -> None:
     checked = check(tmp_path, "gpu: B200\nflags:\n  tp_size: 4\n  kv_cache_dtype: fp8_e5m2\n")
     finding = one(checked, "boots")
     assert (finding.status, finding.line, exit_code([checked])) == ("fails", 2, 1)
+    assert (finding.wanted, finding.found, finding.limit) == ("starts", "refused", "flags")
+
+
+def test_host_pools_that_the_engine_cannot_build_fall_short(tmp_path: Path) -> None:
+    """Flags that are refused only as the pools are sized: a shortfall, no unusable file."""
+    flags = "flags: {tp_size: 4, enable_hierarchical_cache: true, hicache_mem_layout: layer_first}\n"
+    checked = check(tmp_path, f"gpu: B200\n{flags}")
+    finding = one(checked, "boots")
+    assert (finding.status, finding.found, finding.line) == ("fails", "refused", 2)
+    assert checked.error is None and checked.plan is not None and checked.answer is None
 
 
 def test_pools_that_do_not_fit_beside_the_budget_do_not_boot(tmp_path: Path) -> None:
