@@ -232,6 +232,20 @@ def test_flags_that_the_engine_refuses_fall_short(tmp_path: Path) -> None:
     assert (finding.wanted, finding.found, finding.limit) == ("starts", "refused", "flags")
 
 
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ("launch: sglang serve zai-org/GLM-5.3-Flash --tp 4\nflags: {kv_cache_dtype: fp8_e5m2}\n", 2),
+        ("flags: {kv_cache_dtype: fp8_e5m2}\nlaunch: sglang serve zai-org/GLM-5.3-Flash --tp 4\n", 3),
+        ("flags: {kv_cache_dtype: fp8_e5m2}\nlaunch_file: serve.sh\n", 3),
+        ("source: x\nflags: {tp_size: 4, kv_cache_dtype: fp8_e5m2}\n", 3),
+    ],
+)
+def test_a_refused_start_is_told_at_its_launch(tmp_path: Path, keys: str, line: int) -> None:
+    (tmp_path / "serve.sh").write_text("sglang serve zai-org/GLM-5.3-Flash --tp 4\n")
+    assert one(check(tmp_path, f"gpu: B200\n{keys}"), "boots").line == line
+
+
 def test_host_pools_that_the_engine_cannot_build_fall_short(tmp_path: Path) -> None:
     """Flags that are refused only as the pools are sized: a shortfall, no unusable file."""
     flags = "flags: {tp_size: 4, enable_hierarchical_cache: true, hicache_mem_layout: layer_first}\n"

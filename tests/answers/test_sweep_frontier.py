@@ -56,6 +56,7 @@ def test_default_contexts() -> None:
     assert list(context_axis(given())) == [1 << power for power in range(10, 21)]
     assert list(context_axis(given({"context_length": 5000}))) == [1024, 2048, 4096, 5000]
     assert list(context_axis(given({"context_length": 700}))) == [700]
+    assert list(context_axis(given({"context_length": 1}))) == [1]
     assert list(context_axis(given(), [read_axis("context_length=2k,4k")])) == [1024, 2048, 4096]
     assert list(context_axis(given(), [read_axis("context_length=2k,none")]))[-1] == 1 << 20
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glm_kvplan.answers.sweep import order
 from glm_kvplan.answers.sweep.conditions import read_where
 from glm_kvplan.answers.sweep.order import Order, read_order
 from glm_kvplan.engines.sweep_columns import Column
@@ -163,6 +164,15 @@ def test_best_is_the_start_of_the_sorted(rows: list[tuple[Any, ...]], descending
     known = [row for row in rows if row[0] is not None]
     assert found[: len(known)] == sorted(known, key=lambda row: row[0], reverse=descending)
     assert found[len(known) :] == [row for row in rows if row[0] is None]
+
+
+def test_rows_beyond_those_that_memory_should_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "MOST_SORTED", 3)
+    rows = [(2,), (3,), (1,)]
+    assert Order(0, True).sorted(rows) == [(3,), (2,), (1,)]
+    with pytest.raises(InputError, match="--sort holds 3 rows at most; add --best N"):
+        Order(0, True).sorted([*rows, (4,)])
+    assert Order(0, True).best([*rows, (4,)], 2) == [(4,), (3,)]
 
 
 def test_orders() -> None:
