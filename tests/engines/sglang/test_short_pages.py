@@ -7,6 +7,7 @@ import pytest
 from boots import held
 
 from glm_kvplan.contexts import parse_contexts
+from glm_kvplan.engines.load_verdict import ServedNow
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer, answer_advise
 from glm_kvplan.engines.sglang.answers.advise_page import advise_page
@@ -22,12 +23,14 @@ from glm_kvplan.engines.sglang.answers.pools_page import pools_page, rank_lines
 from glm_kvplan.engines.sglang.answers.reconcile_answer import ReconcileAnswer, answer_reconcile
 from glm_kvplan.engines.sglang.answers.reconcile_page import reconcile_page
 from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
+from glm_kvplan.engines.sglang.answers.served_now import served_now
 from glm_kvplan.engines.sglang.answers.terms import terms
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Fit
 from glm_kvplan.engines.sglang.components.decode_overrun import DecodeOverrun
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.profile import load_profile
+from glm_kvplan.engines.sglang.sizing.start import boot
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.loader import load_model
@@ -264,6 +267,36 @@ def test_sections_of_advice_and_which_go_first_where_one_screen_is_all() -> None
     assert [title for _, title in order] == ["The engine's own split", "Headroom", "The pools"]
     assert fits["The pools"].spare == 0 and len({number for number, _ in order}) == 3
     assert [*sections(advised("far")._replace(sizes=None))] == ["What is short"]
+
+
+def now(flags: dict[str, Any], gpu: str, memory: MemoryGiven, requests: int = 8, host_gib: int = 0) -> ServedNow:
+    """Of requests of 8,192 tokens."""
+    made, demand = plan(flags, gpu=gpu, engine="0.5.23"), Demand(parse_contexts("8k"), requests)
+    host = HostGiven(host_bytes=host_gib * GIB) if host_gib else UNKNOWN_HOST
+    return served_now(made, boot(made, memory, 8192, host), demand)
+
+
+def test_what_is_served_as_launched() -> None:
+    read = MemoryGiven(176.25, 130.0)
+    found = now({"tp_size": 4}, "b200", read)
+    assert found == ServedNow(8, 8, 8, "concurrency", None, False)
+    refused = now({"tp_size": 4, "max_mamba_cache_size": 9000}, "b200", read)
+    assert refused[:4] == (0, 0, 0, "memory") and str(refused.failure).startswith("the engine refuses to start: ")
+    short = now({"tp_size": 4, "mem_fraction_static": 0.97}, "b200", read)
+    assert short.requests == 8 and "the first prompt of 8,192 tokens dies" in str(short.failure) and not short.tight
+    tight = now({"tp_size": 4, "mem_fraction_static": 0.95}, "b200", read)
+    assert tight.failure is None and tight.tight
+    estimated = now({"tp_size": 8}, "h200", MemoryGiven(), 5000)
+    assert 0 < estimated.low < estimated.requests < estimated.high < 5000
+
+
+def test_a_host_that_holds_no_pools_serves_nobody() -> None:
+    """Where the demand fits the GPUs; where it does not, that is what is said."""
+    flags = {**DP8, "enable_hierarchical_cache": True, "hicache_ratio": 2.0}
+    found = now(flags, "h200", MemoryGiven(), 8, 64)
+    assert found.requests == 8 and str(found.failure) == "the host's memory does not hold the HiCache pools"
+    assert now(flags, "h200", MemoryGiven(), 5000, 64).failure is None
+    assert now(flags, "h200", MemoryGiven(), 8, 4000).failure is None
 
 
 # --- explain where ---------------------------------------------------------------------------------------------------
