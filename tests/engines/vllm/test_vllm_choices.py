@@ -1,5 +1,6 @@
 """Every resolved value of a vLLM launch with its reason: given, by the card, by the release, by another flag."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,11 @@ import glm_kvplan as kv
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.vllm.flags import FLAG
 from glm_kvplan.engines.vllm.plan import Plan
+from glm_kvplan.engines.vllm.profile import load_profile
+from glm_kvplan.engines.vllm.resolve.resolver import resolve
 from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.model.loader import bundled_geometry
 
 MTP3 = {"method": "mtp", "num_speculative_tokens": 3}
 
@@ -304,7 +309,7 @@ def test_drafts_by_their_words() -> None:
         assert drafts(spec_model=model, spec_tokens=2) == ("ngram", 2, 0)
     for method in ("ngram", "[ngram]", "ngram_gpu", "suffix"):
         assert drafts(spec_method=method, spec_tokens=4) == (method, 4, 0)
-    assert drafts() == (None, 0, 0)
+    assert drafts() == (None, 0, 0) and drafts(spec_method="mtp", spec_tokens=1) == ("mtp", 1, 1)
     layered, plain = (said("speculative_config", spec_method=method, spec_tokens=2) for method in ("mtp", "suffix"))
     assert layered[2] == "given: method mtp, one MTP layer, run once a token; one more state a token"
     assert plain[2] == "given: method suffix, a draft without layers of its own; one more state a token"
@@ -333,6 +338,24 @@ def test_drafts_that_are_not_planned() -> None:
         speculative_config=MTP3,
         spec_tokens=3,
     )
+
+
+def test_a_checkpoint_of_other_heads_or_drafts() -> None:
+    """What this model's own numbers never reach: KDA heads beside attention heads, and no or two MTP layers."""
+    profile, gpu = load_profile("0.33.0"), find_gpu("h200")
+    few = replace(bundled_geometry(), linear_num_heads=6)
+    with pytest.raises(RefusedError, match="--tensor-parallel-size 4 does not divide the 6 KDA heads"):
+        resolve({"tensor_parallel_size": 4}, geometry=few, profile=profile, gpu=gpu)
+    for layers in (0, 2):
+        other = replace(bundled_geometry(), num_nextn_predict_layers=layers)
+        with pytest.raises(InputError, match=f"the checkpoint has {layers} MTP layers"):
+            resolve({"speculative_config": MTP3}, geometry=other, profile=profile, gpu=gpu)
+
+
+def test_lengths_at_their_ends() -> None:
+    assert plan(max_model_len=1).context_length == 1 and plan(max_model_len=1048576).context_length == 1048576
+    fits = [plan(**flags).deployment.fits_max_model_len for flags in ({}, {"max_model_len": 9}, {"max_model_len": -1})]
+    assert fits == [False, False, True]
 
 
 def test_a_block_and_its_step() -> None:

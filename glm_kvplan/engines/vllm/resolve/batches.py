@@ -17,7 +17,7 @@ def context_length(given: Decisions) -> tuple[int, bool]:
     if asked is None:
         given.decide("max_model_len", longest, "the model's own", "max_model_len")
         return longest, False
-    length = given.whole("max_model_len", longest)
+    length = given.whole("max_model_len")
     if length == -1:
         given.decide(
             "max_model_len", longest, "-1: lowered to what the blocks can hold, at most the model's own", "auto_fit"
@@ -30,7 +30,6 @@ def context_length(given: Decisions) -> tuple[int, bool]:
             f"--max-model-len {length} is above the model's {longest}; VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 allows it",
             "max_model_len",
         )
-    given.decide("max_model_len", length, "given")
     return length, False
 
 
@@ -52,7 +51,7 @@ def batches(given: Decisions, max_model_len: int, *, batched_experts: bool) -> t
         tokens = tokens if chunked else max(tokens, max_model_len)
         tokens = min(seqs * max_model_len, tokens)
     else:
-        tokens = given.whole("max_num_batched_tokens", tokens)
+        tokens = given.whole("max_num_batched_tokens")
     if asked_requests is None:
         seqs = min(seqs, tokens)
     if tokens < max_model_len and not chunked:
@@ -85,7 +84,7 @@ def graph_mode(given: Decisions) -> str:
     if given.on("enforce_eager"):
         given.decide("enforce_eager", True, "given: no CUDA graphs")
         return "NONE"
-    level = str(given.value("optimization_level") or "2").removeprefix("O")
+    level = str(given.value("optimization_level")).removeprefix("O")
     mode = str(config.get("cudagraph_mode") or _MODE_OF_LEVEL.get(level, "FULL_AND_PIECEWISE")).upper()
     if mode not in GRAPH_MODES:
         raise InputError(f"--compilation-config: cudagraph_mode {mode[:40]} is not one of {', '.join(GRAPH_MODES)}")

@@ -19,10 +19,10 @@ def block_size(given: Decisions, cache: TokenCache, state_bytes: int) -> int:
     Source: platforms/interface.py:940 at 0.33.0 (`_align_hybrid_block_size`).
     """
     site = given.site
-    asked = None if given.value("block_size") is None else given.whole("block_size", 1)
+    asked = given.value("block_size")
     index = index_unit(cache.backend.generation, site.geometry.index_kpool)
     preferred = index if site.profile.unit_of_all_backends else cache.backend.block_multiple
-    unit = max(KERNEL_UNIT, preferred if asked is None else asked)
+    unit = max(KERNEL_UNIT, given.whole("block_size", preferred))
     sized = unit * -(-state_bytes // (unit * cache.sized_row_bytes))
     size = index * -(-sized // index)
     given.decide(

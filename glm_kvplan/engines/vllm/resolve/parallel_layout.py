@@ -25,8 +25,8 @@ class Layout(NamedTuple):
 def parallel_layout(given: Decisions) -> Layout:
     """The widths. Raises RefusedError where the model cannot run so, InputError for what is not planned."""
     site = given.site
-    tensor = given.whole("tensor_parallel_size", 1)
-    data = given.whole("data_parallel_size", 1)
+    tensor = given.whole("tensor_parallel_size")
+    data = given.whole("data_parallel_size")
     heads = site.geometry.num_attention_heads
     if heads % tensor:
         given.refuse(f"--tensor-parallel-size {tensor} does not divide the {heads} attention heads", "heads")
@@ -37,16 +37,16 @@ def parallel_layout(given: Decisions) -> Layout:
         )
     given.keep("tensor_parallel_size", tensor, "one GPU unless given")
     given.keep("data_parallel_size", data, "one engine unless given")
-    pipeline = given.whole("pipeline_parallel_size", 1)
+    pipeline = given.whole("pipeline_parallel_size")
     if pipeline > 1:
         given.refuse(
             f"--pipeline-parallel-size {pipeline}: the model class makes no empty tensors between stages, so every "
             "stage but the first fails as it profiles; use --tensor-parallel-size",
             "pipeline",
         )
-    if given.whole("prefill_context_parallel_size", 1) > 1:
+    if given.whole("prefill_context_parallel_size") > 1:
         raise InputError("--prefill-context-parallel-size above 1 is not planned here; leave it out")
-    decode_context = given.whole("decode_context_parallel_size", 1)
+    decode_context = given.whole("decode_context_parallel_size")
     if decode_context > 1 and tensor % decode_context:
         given.refuse(
             f"--decode-context-parallel-size {decode_context} does not divide --tensor-parallel-size {tensor}",
@@ -54,7 +54,7 @@ def parallel_layout(given: Decisions) -> Layout:
         )
     if decode_context > 1:
         given.decide("decode_context_parallel_size", decode_context, "given: a request's tokens lie on so many GPUs")
-    hosts = given.whole("nnodes", 1)
+    hosts = given.whole("nnodes")
     if tensor * data % hosts:
         given.refuse(f"--nnodes {hosts} does not divide the {tensor * data} GPUs", "hosts")
     given.keep("nnodes", hosts, "one host unless given")

@@ -105,7 +105,7 @@ def _layout(given: Decisions) -> None:
 def _bytes(given: Decisions, name: str) -> int | None:
     if given.value(name) is None:
         return None
-    value = given.whole(name, 0)
+    value = given.whole(name)
     if value:
         given.decide(name, value, "given: the blocks take exactly this; nothing is profiled", "available")
     return value or None  # 0 is "not given" to vLLM
@@ -114,7 +114,7 @@ def _bytes(given: Decisions, name: str) -> int | None:
 def _blocks(given: Decisions) -> int | None:
     if given.value("num_gpu_blocks_override") is None:
         return None
-    value = given.whole("num_gpu_blocks_override", 0)
+    value = given.whole("num_gpu_blocks_override")
     given.decide("num_gpu_blocks_override", value, "given: so many blocks, whatever the memory")
     return value
 

@@ -55,9 +55,9 @@ class Decisions:
         """A flag as given; None where it is not."""
         return self._given.get(name)
 
-    def whole(self, name: str, default: int) -> int:
-        """A flag that is a whole number."""
-        value = self._given.get(name, default)
+    def whole(self, name: str, default: int | None = None) -> int:
+        """A flag that is a whole number; where it is not given `default`, or without one its own."""
+        value = self._given.get(name, FLAG[name].default if default is None else default)
         assert isinstance(value, int)  # held against the table
         return value
 
@@ -88,10 +88,8 @@ class Decisions:
         self._choices[name] = Choice(name, value, given, reason, source)
 
     def keep(self, name: str, value: object, default_reason: str, subject: str = "") -> None:
-        """Record a value that stands as given, or is the default for a reason."""
-        if name in self._given:
-            self.decide(name, value, "given")
-        else:
+        """Record a value that is the default for a reason; where the flag is given, it stands."""
+        if name not in self._given:
             self.decide(name, value, default_reason, subject)
 
     def refuse(self, reason: str, subject: str) -> NoReturn:
