@@ -4,8 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from glm_kvplan.units import GIB
-
 _NUMBER = r"(\d{1,15}(?:\.\d{1,6})?)"
 _COUNT = r"(\d[\d,]{0,19})"
 
@@ -142,8 +140,3 @@ FACTS = re.compile(
     r"\b(max_seq_len|tensor_parallel_size|data_parallel_size|decode_context_parallel_size|enforce_eager|kv_cache_dtype|"
     r"enable_prefix_caching|quantization|dtype)=([^,\s]{1,60})"
 )
-
-
-def gib(printed: Printed) -> int:
-    """A printed number of GiB in bytes."""
-    return int(printed.value * GIB)

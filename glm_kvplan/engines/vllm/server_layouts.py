@@ -25,7 +25,7 @@ def server_layouts(plan: Plan, gpus: int, per_host: int) -> Iterator[Mapping[str
     tensor, data, hosts = (given.get(f"{name}") for name in ("tensor_parallel_size", "data_parallel_size", "nnodes"))
     widths = [1 << power for power in range(MOST_TP.bit_length())]
     for width in widths if tensor is None else [plan.deployment.tensor_parallel_size]:
-        for engines in range(1, gpus // width + 1) if data is None else [plan.deployment.data_parallel_size]:
+        for engines in range(1, gpus + 1) if data is None else [plan.deployment.data_parallel_size]:
             world = width * engines
             if gpus % world:
                 continue
@@ -76,10 +76,9 @@ def _utilizations(plan: Plan) -> Iterator[float]:
     """More of the card, step by step; none where the user said how much."""
     if not plan.flags.keys().isdisjoint(("gpu_memory_utilization", *FIXES_BLOCKS)):
         return
-    found = round(plan.deployment.gpu_memory_utilization + UTILIZATION_STEP, 4)
-    while found <= HIGHEST_UTILIZATION:
+    found = plan.deployment.gpu_memory_utilization
+    while (found := round(found + UTILIZATION_STEP, 4)) <= HIGHEST_UTILIZATION:
         yield found
-        found = round(found + UTILIZATION_STEP, 4)
 
 
 def _served(begun: Begun, share: Demand) -> int:

@@ -205,3 +205,54 @@ def test_advise_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, out) == (2, "") and "leave it out" in err
     code, out, err = run(capsys, *words[:-6], "--try", "mamba-ssm-cache-dtype=float16", *SERVE)
     assert (code, out) == (2, "") and "float32 or bfloat16" in err
+
+
+def test_two_knobs_serve_where_none_does_alone() -> None:
+    """None of the four changes that stand first serves 51 of these; rows of fp8 change numbers in either place."""
+    found = advise(plan("0.33.0"), "128k", 51)
+    near = [option for option in found.options if option.gpus == 4]
+    assert near and all(len(option.flags) == 2 and option.accuracy for option in near)
+    assert [next(iter(option.flags)) for option in near][-1] == "kv_cache_dtype"
+    assert {option.accuracy for option in found.options if option.gpus > 4} == {False}
+    alone = advise(plan("0.33.0"), "128k", 30).options
+    assert all(len(option.flags) == 1 for option in alone)
+
+
+def test_engines_share_what_is_asked() -> None:
+    made = plan("0.33.0", data_parallel_size=2, max_num_seqs=8)
+    found = advise(made, "8k", 21)
+    assert found.flags == {"max_num_seqs": 11} and found.holds
+    assert found.blocks.floor_blocks == 11 * made.blocks.needed(8192) + 1
+
+
+def test_a_float32_state_may_be_tried_and_changes_nothing() -> None:
+    tries = {"mamba_ssm_cache_dtype": ["float32"]}
+    assert advise(plan("0.33.0"), "8k", 130, MEASURED, tries=tries) == advise(plan("0.33.0"), "8k", 130)
+
+
+@pytest.mark.parametrize(
+    ("requests", "surer"), [(30, "--gpu-memory-utilization 0.94"), (31, "--gpu-memory-utilization 0.95")]
+)
+def test_what_is_sure_is_the_least_change_that_leaves_the_model_be(requests: int, surer: str) -> None:
+    """The middle of the estimate serves them with a step of memory, its low end with two."""
+    found = advise(plan("0.33.0"), "128k", requests, MemoryGiven())
+    said = [str(one) for one in found.warnings if "low end" in str(one)]
+    assert said == [f"at the low end of the memory's estimate it serves {requests - 1}, and with {surer} all"]
+    exact = advise(plan("0.33.0"), "128k", 28, MemoryGiven())
+    assert (exact.now.low, exact.now.requests) == (28, 29)
+    assert not any("low end" in str(one) for one in exact.warnings)
+    fixed = plan("0.33.0", gpu_memory_utilization=0.97, enable_prefix_caching=False, kv_cache_dtype="fp8")
+    ends = begin(fixed, MemoryGiven())
+    low, most = (served(one, parse_contexts("128k")).requests for one in (ends.low, ends.start))
+    said = [str(one) for one in advise(fixed, "128k", most, MemoryGiven()).warnings if "low end" in str(one)]
+    assert (
+        said == [f"at the low end of the memory's estimate it serves {low}"] and low < most
+    )  # nothing surer on these GPUs
+
+
+def test_notes_of_the_weights_stand_where_these_are_estimated() -> None:
+    begun = begin(plan("0.33.0"), MemoryGiven())
+    assert begun.weights is not None
+    notes = set(map(str, begun.weights.notes))
+    assert notes <= set(map(str, advise(plan("0.33.0"), "128k", 20, MemoryGiven()).warnings))
+    assert not advise(plan("0.33.0"), "128k", 20).warnings

@@ -118,6 +118,8 @@ def test_limits_grow_to_the_share_of_an_engine(engines: int, requests: int) -> N
     found = advise_server(made, MemoryGiven(), share("8k", requests))
     assert dict(found.flags) == {"max_model_len": 8192, "max_num_seqs": requests // engines}
     assert found.holds and found.served == requests and found.admitted == requests
+    assert served(begin(found.plan, MemoryGiven()).start, parse_contexts("8k")).limit == "--max-num-seqs"
+    assert found.limit == "blocks"  # the limit is as high as is asked: it ends nothing
     same = advise_server(made.with_flags(max_num_seqs=300, max_model_len=8192), MemoryGiven(), share("8k", requests))
     assert not same.flags
 
