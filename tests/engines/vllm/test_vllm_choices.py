@@ -438,3 +438,13 @@ def test_a_flag_that_nobody_resolved_is_an_error() -> None:
     assert plan().deployment.choice("block_size").flag == "block_size" in FLAG
     with pytest.raises(KeyError):
         plan().deployment.choice("performance_mode")
+
+
+def test_weights_of_a_stand_in_are_of_the_served_name() -> None:
+    """The bundled config says how the published checkpoint is stored, not another one that is served in its place."""
+    for name, stored in (("NVFP4", "nvfp4"), ("BF16", "bf16")):
+        served: Plan = kv.plan(launch=f"vllm serve zai-org/GLM-5.3-Flash-{name}", engine="vllm", gpu="h200")
+        assert served.weight_format.format == stored
+    assert plan().weight_format[:2] == ("fp8", "quantization_config: fp8") and not plan().weight_format.assumed
+    launched: Plan = kv.plan(launch="vllm serve zai-org/GLM-5.3-Flash", engine="vllm", gpu="h200")
+    assert launched.weight_format.assumed

@@ -96,6 +96,15 @@ def test_words_of_the_launch_s_own_layout_do_not(capsys: pytest.CaptureFixture[s
     assert best["command"].count("--master-addr") == 1
 
 
+def test_a_server_of_one_host_keeps_its_words_and_has_no_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    own = ("--distributed-executor-backend", "ray", "--node-rank", "0")
+    words = ("advise", "--gpus", "8", "--gpu", "h200", "--concurrency", "9", "--json", "--")
+    assert ended(*words, "vllm", "serve", "zai-org/GLM-5.3-Flash", *own) == 0
+    best = json.loads(capsys.readouterr().out)["best"]
+    assert best["command"].endswith("--distributed-executor-backend ray") and best["hosts_of_a_server"] == 1
+    assert "NODE_RANK" not in best["command"] and best["left_out"] == ["--node-rank"]
+
+
 def test_limits_are_written_only_where_they_are_in_the_way() -> None:
     """Four engines of one card have fewer blocks than vLLM's default of 1,024 requests."""
     enough = sought(8).best
