@@ -11,7 +11,6 @@ from glm_kvplan.engines.protocol import Engine
 from glm_kvplan.errors import InputError
 
 PROFILES = Path(__file__).parent / "profiles"
-FIRST = "0.30.0"  # no file of an older release names the model
 NEWEST = "0.33.0"  # what is assumed where nobody names a release
 
 
@@ -98,7 +97,9 @@ def load_profile(name: str) -> EngineProfile:
         return EngineProfile(**own_fields(Path(name), "vllm", releases(), lambda base: asdict(load_profile(base))))
     ours = ", ".join(releases())
     if _before_first(name):
-        raise InputError(f"vLLM {name[:40]} does not know this model; the first that does is {FIRST} (known: {ours})")
+        raise InputError(
+            f"vLLM {name[:40]} does not know this model; the first that does is {releases()[0]} (known: {ours})"
+        )
     raise InputError(f"--engine vllm-{name[:80]}: no profile; known: {ours}, or a TOML file")
 
 
