@@ -26,6 +26,7 @@ from glm_kvplan.engines.sglang.answers.solve_page import solve_page
 from glm_kvplan.engines.sglang.boot_log.causes import causes
 from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, reconcile
+from glm_kvplan.engines.sglang.boot_log.sizing_rows import MOST_TAKEN_GIB, _within
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
@@ -39,6 +40,7 @@ from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import Solution, size
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
+from glm_kvplan.engines.sglang.weight_placement import after_load
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
 from glm_kvplan.memory.draft_weights import draft_bytes, rope_growth
 from glm_kvplan.model.draft import NoDraftError, draft_from_config, load_draft
@@ -357,6 +359,25 @@ def test_with_the_drafts_config_every_number_is_explained(configs: Path) -> None
     assert {row.name for row in answer.rows} >= {"draft token pool K size", "draft token pool V size"}
     told = reconciled(ARGUMENTS + LOG, BesideLog(gpu="gb300:256703", draft=known.draft))
     assert any("fa4" in cause for cause in causes(told))  # the log's arguments leave the draft's kernels out
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_how_much_less_may_be_free_at_the_sizing_than_the_last_reading(drafts: bool, configs: Path) -> None:
+    """From nothing to what the planner takes loading to leave, each to half the last printed digit of the two readings
+    and to what a draft's own buffers may be off by.
+    """
+    flags: dict[str, object] = {"mem_fraction_static": 0.8, "kv_cache_dtype": "fp8_e4m3"}
+    if drafts:
+        flags |= {"speculative_algorithm": "DFLASH", "speculative_draft_model_path": "/draft"}
+        flags |= {"draft_config": str(configs / "d5x8x128.json")}
+    made = kv.plan(flags, gpu="b200", engine="0.5.21")
+    after = after_load(made.deployment)
+    assert (after is not None) == drafts
+    begins, error = (-after.gib, after.error_gib) if after is not None else (0.0, 0.0)
+    printed = 0.005 + 0.005 * (1 - 0.8)  # of what was free after the load, and of the share of what was before it
+    least, most = begins - printed - error, begins + MOST_TAKEN_GIB + printed + error
+    assert [_within(made, taken) for taken in (least + 1e-9, most - 1e-9)] == [True, True]
+    assert [_within(made, taken) for taken in (least - 1e-9, most + 1e-9)] == [False, False]
 
 
 # -- an upper bound is said to be one ----------------------------------------------------------------------------------

@@ -8,9 +8,11 @@ from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed, read_
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.reconcile_page import _difference
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
 from glm_kvplan.engines.sglang.boot_log.causes import _VARIATIONS, causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
-from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes, Row, bytes_row, telling_digits
+from glm_kvplan.engines.sglang.boot_log.log_launch import environment_of
+from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes, Row, bytes_row, printed_sizes, telling_digits
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.sizing.solver import attempt
@@ -89,10 +91,11 @@ def test_one_changed_number_is_found(edit: tuple[str, str], row: str, cause: str
     assert any(cause in text for text in causes(answer)) or not cause
 
 
-def test_a_flag_that_is_not_the_log_s_own_is_told() -> None:
-    answer = edited("example-b-0.5.21", ("chunked_prefill_size=", "chunked_prefill_size=1"))
+@pytest.mark.parametrize("name", ["chunked_prefill_size", "max_prefill_tokens", "context_len"])
+def test_a_flag_that_is_not_the_log_s_own_is_told(name: str) -> None:
+    answer = edited("example-b-0.5.21", (f"{name}=", f"{name}=1"))
     row = answer.first_unexplained
-    assert row is not None and row.name == "chunked_prefill_size"
+    assert row is not None and row.name == name
     assert causes(answer) == ("a flag that the log does not show, or a build that changes the engine's default",)
 
 
@@ -135,6 +138,16 @@ def test_the_memory_that_the_sizes_mean_is_told(free: str, off: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("vendor", "page", "aiter"),
+    [("rocm", 64, True), ("rocm", 2, True), ("rocm", 1, False), ("rocm", None, True), ("cuda", 64, False)],
+)
+def test_what_a_page_of_several_tokens_says_of_rocm(vendor: str, page: int | None, aiter: bool) -> None:
+    """Only aiter's kernels take it there (arg_groups/overrides.py:871 at 0.5.23); the log does not print the switch."""
+    boot = Boot("log", arguments={} if page is None else {"page_size": page})
+    assert environment_of(boot, vendor) == ({"SGLANG_USE_AITER": "1"} if aiter else {})
+
+
 def test_a_rank_of_another_build_is_told() -> None:
     lines = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
     other = [
@@ -145,6 +158,24 @@ def test_a_rank_of_another_build_is_told() -> None:
     assert row is not None and (row.name, row.rank) == ("state pool of TP1", "TP1")
     assert "conv=0.69" in row.predicted and "conv=0.70" in row.printed
     assert causes(answer) == ("the ranks do not run the same build or the same flags",)
+
+
+def test_which_message_says_a_size() -> None:
+    """The final ones; of a log that is cut before them, the cap's. A decode server sizes before it raises its slots."""
+    lines = (LOGS / "b200x4-mtp6-conc128.log").read_text(encoding="utf-8").splitlines()
+    cut = [line for line in lines if "max_total_num_tokens=" not in line]
+    assert any("max_running_requests is capped to 122" in line for line in cut)
+    assert printed_sizes(read_log(cut)[0]).running_requests == 122
+    uncapped = [line for line in cut if "is capped to" not in line]
+    assert printed_sizes(read_log(uncapped)[0]).running_requests is None
+    boot = Boot("log")
+    for message, slots in (("capped", "3"), ("state_pool", "2"), ("decode_slots", "1")):
+        boot.add(LogRank(), message, {"slots": slots})
+        assert printed_sizes(boot) == (None, int(slots), None)
+    boot.add(LogRank(), "ready", {"tokens": "640"})
+    assert printed_sizes(boot).tokens == 640
+    boot.add(LogRank(), "token_pool", {"tokens": "576"})
+    assert printed_sizes(boot).tokens == 576
 
 
 @pytest.mark.parametrize(

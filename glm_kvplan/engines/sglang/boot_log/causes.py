@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from glm_kvplan.engines.sglang.boot_log.boot import logged_memory
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row, printed_sizes
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation, rows_of
+from glm_kvplan.engines.sglang.boot_log.sizing_rows import SIZES
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.units import GIB
 
@@ -57,10 +58,11 @@ def _variations(answer: Reconciliation, row: Row) -> Iterator[str]:
 
 def _hints(answer: Reconciliation, row: Row) -> Iterator[str]:
     deployment, boot = answer.plan.deployment, answer.boot
-    own = _draft_pool(answer) if row.name.startswith("max_") else None
+    sized = row.name in SIZES
+    own = _draft_pool(answer) if sized else None
     if own is not None:
         yield own
-    elif row.name.startswith("max_"):
+    elif sized:
         tokens, page = printed_sizes(boot).tokens, deployment.page_size
         if tokens is not None and tokens % page:
             yield f"{tokens:,} is no multiple of this release's page of {page} tokens: an older build"

@@ -16,7 +16,7 @@ from glm_kvplan.memory.budget import AFTER_GIVEN_WEIGHTS
 
 # What the engine may take between its last printed reading and the sizing: the planner's own estimate of it.
 MOST_TAKEN_GIB = AFTER_GIVEN_WEIGHTS.error_gib - AFTER_GIVEN_WEIGHTS.gib
-_NAMES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
+SIZES = ("max_total_num_tokens", "max_mamba_cache_size", "max_running_requests")
 
 
 class Sizing(NamedTuple):
@@ -102,7 +102,7 @@ def _rows(
         return
     if memory is None or solution is None:
         note = "one budget gives all sizes" if band else "no budget gives these sizes together"
-        for name, size in zip(_NAMES, printed, strict=True):
+        for name, size in zip(SIZES, printed, strict=True):
             if size is not None:
                 yield Row(
                     name, "", str(size) if band else "?", str(size), None, band is not None, "printed sizes", note
@@ -112,11 +112,11 @@ def _rows(
     note = ""
     if explained and any(size not in (None, other) for size, other in zip(printed, solution.sizes, strict=True)):
         note = f"exact with {taken:.2f} GiB less free"
-    for name, size, predicted in zip(_NAMES, printed, solution.sizes, strict=True):
+    for name, size, predicted in zip(SIZES, printed, solution.sizes, strict=True):
         if size is None:
             continue
         row = count_row(name, "", predicted, str(size), "memory")
-        good = row.explained if taken is None else explained or (row.explained and name != _NAMES[0])
+        good = row.explained if taken is None else explained or (row.explained and name != SIZES[0])
         yield row._replace(explained=good, note=note if row.difference else "")
 
 
