@@ -78,10 +78,10 @@ def _verdict(child: int) -> str:
     return {0: "survived", 1: "killed", 3: "broken"}.get(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), "endless")
 
 
-def _forget() -> None:
-    """Empty every cache of the package and the tests: what a file's tests ask for, one of them is seen to call."""
+def _forget(*folders: str) -> None:
+    """Empty every cache of these folders: what a file's tests ask for, one of them is seen to call."""
     for module in list(sys.modules.values()):
-        if (getattr(module, "__file__", None) or "").startswith((str(ROOT / "glm_kvplan"), str(ROOT / "tests"))):
+        if (getattr(module, "__file__", None) or "").startswith(tuple(str(ROOT / folder) for folder in folders)):
             for one in list(vars(module).values()):
                 if isinstance(one, _lru_cache_wrapper):
                     one.cache_clear()
@@ -143,7 +143,7 @@ class Survey:
 
         if name.split("::")[0] != self.last:
             self.last = name.split("::")[0]
-            _forget()
+            _forget("glm_kvplan", "tests")
         began = time.process_time()
         sys.settrace(called)
         try:
@@ -211,6 +211,7 @@ class Judge:
                 try:
                     _limits(self.seconds)
                     _put_in_place(mutant)
+                    _forget("glm_kvplan")  # the collection of the tests has asked for some of it
                     self._run(session, items)
                     code = 1 if session.testsfailed else 0
                 except SyntaxError:

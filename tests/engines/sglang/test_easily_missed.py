@@ -258,3 +258,11 @@ def test_graphs_that_a_release_has_no_more(phase: str) -> None:
     config = {phase: {"backend": "tc_piecewise"}}
     with pytest.raises(RefusedError, match="tc_piecewise CUDA graphs were removed"):
         resolved(release="0.5.23", tp_size=8, cuda_graph_config=config)
+
+
+def test_dspark_verifies_at_least_two_tokens() -> None:
+    """arg_groups/speculative_hook.py:845 at 0.5.23."""
+    flags = {"speculative_algorithm": "DSPARK", "speculative_draft_model_path": "/draft"}
+    with pytest.raises(RefusedError, match="DSPARK verifies at least two tokens at once"):
+        resolved("b200", "0.5.23", **flags, speculative_num_draft_tokens=1)
+    assert resolved("b200", "0.5.23", **flags, speculative_num_draft_tokens=2).speculative_num_draft_tokens == 2

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from paths import DATA
 
 import glm_kvplan as kv
 from glm_kvplan.engines.flag import BOTH, NOTHING, POOLS, WEIGHTS
+from glm_kvplan.engines.sglang.boot_log.log_releases import steps
 from glm_kvplan.engines.sglang.environment import ENVIRONMENT
 from glm_kvplan.engines.sglang.flags import FLAG, FLAGS, TABLE
 from glm_kvplan.engines.sglang.option_lists import ENGINE_FLAGS
@@ -143,3 +145,16 @@ def test_flags_of_the_start_checks_are_the_engines() -> None:
         kind = ENGINES["kinds"].get(flag.option, "str")
         assert flag.kind in (kind, "flag", "switch", "words", "present"), flag.name
         assert f"a.{flag.name}" in text or flag.unplanned, flag.name
+
+
+def test_what_a_log_s_arguments_tell_of_its_release() -> None:
+    """A field is new or gone in a release just where the engine's declarations begin or end."""
+    seen = 0
+    for before, release in pairwise(releases()):
+        step = steps()[release]
+        for name, rows in DECLARED.items():
+            declared = {one for row in rows for one in row["releases"]}
+            assert (name in step.new) == (before not in declared and release in declared), (name, release)
+            assert (name in step.gone) == (before in declared and release not in declared), (name, release)
+            seen += len({before, release} & declared) == 1
+    assert seen >= 5

@@ -7,6 +7,7 @@ from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
+from glm_kvplan.memory.gpu import find_gpu
 
 FLAGS = {
     "quantization": "modelopt_fp4", "context_length": 1048576, "mem_fraction_static": 0.85, "max_running_requests": 16,
@@ -82,6 +83,14 @@ def test_a_card_that_is_in_no_table(gib: str, kernels: str | None, capability: t
     assert found is not None and not found.known and found.gpu.name == "unknown card"
     assert found.gpu.capability == capability
     assert float(gib) < found.gpu.memory_mib / 1024 < 1.03 * float(gib)
+
+
+@pytest.mark.parametrize(("part", "known"), [(0.99999, True), (1.0001, False), (0.94001, True), (0.9399, False)])
+def test_the_part_of_a_card_that_is_free_before_the_load(part: float, known: bool) -> None:
+    """All of it at most; the least that was ever seen is 94 %. No smaller card of its kind is in the table."""
+    card = find_gpu("b200")
+    found = likely_card(boot(*free(f"{card.memory_mib * part / 1024:.5f}", "trtllm")), {}, {})
+    assert found is not None and (found.known and found.gpu.name == card.name) == known
 
 
 def test_without_a_reading_nothing_is_known() -> None:

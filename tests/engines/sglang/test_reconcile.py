@@ -138,6 +138,11 @@ def test_the_memory_that_the_sizes_mean_is_told(free: str, off: str) -> None:
     )
 
 
+def test_a_log_without_a_reading_is_sized_from_all_of_its_card() -> None:
+    sizing = held("b200x4-mtp6-conc128").sizing
+    assert sizing.memory is None and sizing.pre_gib == 179.06  # 183,359 MiB, as the engine would print it
+
+
 @pytest.mark.parametrize(
     ("vendor", "page", "aiter"),
     [("rocm", 64, True), ("rocm", 2, True), ("rocm", 1, False), ("rocm", None, True), ("cuda", 64, False)],

@@ -53,6 +53,13 @@ def test_other_servers(body: bytes, status: int, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_a_server_that_is_not_there() -> None:
+    with serving(b"") as url:
+        pass
+    with pytest.raises(InputError, match=r"does not answer \(.*[Rr]efused.*\); is the server up"):
+        read_server_info(url, 5)
+
+
 def test_a_server_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(json.dumps(SERVER_INFO).encode(), key="sk-1") as url:
         with pytest.raises(InputError, match="answers 401; put its key into KVPLAN_API_KEY"):

@@ -37,7 +37,7 @@ def read_server_info(url: str, timeout_s: float = TIMEOUT_S) -> Boot:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"--url {shown}: write http://host:port")
     base = parts.path.rstrip("/").removesuffix("/server_info")
-    headers = {"Accept": "application/json"}
+    headers = {}
     key = os.environ.get(API_KEY)
     if key is not None:
         if not (key.isascii() and key.isprintable()):

@@ -109,9 +109,7 @@ def _rows(
                 )
         return
     explained = taken is not None and _within(plan, taken)
-    note = ""
-    if explained and any(size not in (None, other) for size, other in zip(printed, solution.sizes, strict=True)):
-        note = f"exact with {taken:.2f} GiB less free"
+    note = f"exact with {taken:.2f} GiB less free" if explained else ""
     for name, size, predicted in zip(SIZES, printed, solution.sizes, strict=True):
         if size is None:
             continue
