@@ -1,5 +1,6 @@
 """The deployment file: what is read, what is refused, and where an error points."""
 
+import io
 import json
 import re
 from pathlib import Path
@@ -127,7 +128,46 @@ def test_lines_are_those_of_the_text(text: str) -> None:
         ("flags: {tp_size: 4}\nexpect:\n  headroom: short\n", 3, "'fits'"),
         ("flags: {tp_size: 4}\nmemory:\n  pre_gib: .nan\n", 3, "finite"),
         ("flags: {tp_size: 4}\nmemory:\n  pre_gib: -1\n", 3, "more than 0"),
-        ("nodes: 2\nflags: {nnodes: 3}\n", 1, "nnodes 3"),
+        ("flags: {tp_size: 4}\nmemory:\n  pre_gib: x\n", 3, "memory.pre_gib: 'x' is not accepted; it takes a number"),
+        ("flags: {tp_size: 4}\nmemory: {pre_gib: 1048577}\n", 2, "it takes at most 1,048,576"),
+        ("flags:\n  cuda_graph_bs_decode: 4\n", 2, "a list of whole numbers"),
+        ("flags:\n  json_model_override_args: 4\n", 2, "it takes a mapping"),
+        ("flags:\n  mem_fraction_static: 1.5\n", 2, "at most 1.0"),
+        ("flags:\n  mem_fraction_static: 0\n", 2, "more than 0.0"),
+        ("flags:\n  tp_size: 0\n", 2, "1 or more"),
+        ("flags:\n  tp_size: 65537\n", 2, "at most 65,536"),
+        ("flags:\n  context_length: true\n", 2, "True is not accepted; it takes a whole number or text such as 128Ki"),
+        ("source: ''\nflags: {tp_size: 4}\n", 1, "text that is not empty"),
+        ("source: " + "x" * 4097 + "\nflags: {tp_size: 4}\n", 1, "shorter text"),
+        ("nodes: 0\nflags: {tp_size: 4}\n", 1, "1 or more"),
+        ("flags: {tp_size: 4}\nset: {a: [1]}\n", 2, "set.a: [1] is not accepted; it takes text or a whole number or a"),
+        ("flags: {tp_size: 4}\nset: {a-b: 1}\n", 2, "'set.a-b': a variable's name has letters, digits and _"),
+        ("flags: {tp_size: 4}\nexpect: {min_context: true}\n", 2, "a whole number or text such as 128k"),
+        ("flags: {tp_size: 4}\nexpect: {min_context: 999999999999m}\n", 2, "a whole number from 1 to 2**48"),
+        ("flags: {tp_size: 4}\nexpect: {min_context: 281474976710657}\n", 2, "at most 281,474,976,710,656"),
+        ("flags: {tp_size: 4}\nexpect: {headroom: -1}\n", 2, "0.0 or more or 'fits'"),
+        ("flags: {tp_size: 4}\nexpect:\n  contexts: {8k: -1}\n", 3, "(a share is a number from 0, not -1)"),
+        ("flags: {tp_size: 4}\nexpect:\n  contexts: {8k: true}\n", 3, "(a share is a number from 0, not True)"),
+        ("flags: {tp_size: 4}\nexpect:\n  contexts: 7\n", 3, "80%:8k,20%:128k, or a mapping of length to share"),
+        ("flags: {tp_size: 4}\nexpect:\n  contexts: 8k\n", 3, "80%:8k,20%:128k, or a mapping of length to share"),
+        ("flags: {tp_size: 4}\nexpect:\n  contexts: 100%:8k\n", 3, "contexts say how long the requests of min_conc"),
+        ("flags: {tp_size: 4}\nexpect:\n  confidence: 0.9\n", 3, "confidence is promised of contexts"),
+        (
+            "flags: {tp_size: 4}\nexpect:\n  min_concurrency: 1\n  contexts: 100%:8k\n  confidence: 0.49\n",
+            5,
+            "0.5 or more",
+        ),
+        ("flags: {tp_size: 4}\nexpect:\n  tolerate: {gpu_cuont: x}\n", 3, "did you mean gpu_count?"),
+        ("flags: {tp_size: 4}\nmemory:\n  qqqq: 1\n", 3, "known: pre_gib, available_gib, "),
+        ("flags:\n  totally_unknown_thing: 1\n", 2, "flags are SGLang's launch flags that touch memory"),
+        ("flags:\n  --tp-size: 4\n", 2, "did you mean tp_size?"),
+        ("flags:\n  tp: 4\n", 2, "did you mean tp_size?"),
+        ("flags:\n  gpu_memory_utilization: 0.9\n", 2, "did you mean mem_fraction_static?"),
+        ("flags: {x: 1}\nsource: 1\n", 1, "unknown key 'flags.x'"),
+        ("source: 1\nflags: {x: 1}\n", 1, "source: 1 is not accepted"),
+        ("1: 2\nflags: {tp_size: 4}\n", 1, "the key '1' is not text"),
+        ("flags:\n  tp_size: 4\nflags:\n  tp_size: 8\n", 3, "flags is given twice (first in line 1)"),
+        ("nodes: 2\nflags: {nnodes: 3}\n", 1, "nodes 2 against flags.nnodes 3"),
         ("launch: x\nlaunch_file: y\n", 2, "once"),
         ("launch: x\ncontainer: y\n", 2, "launch_file"),
         ("gpu: B200\n", 1, "nothing is launched"),
@@ -148,6 +188,32 @@ def test_complaints_point_at_their_line(text: str, line: int, says: str) -> None
     found = complaint(text)
     assert found.startswith(f"plan.yaml:{line}: ")
     assert says in found
+
+
+def test_an_unknown_key_is_shown_in_part() -> None:
+    assert "unknown key 'flags." + "y" * 74 + "';" in complaint("flags:\n  " + "y" * 99 + ": 1\n")
+
+
+def test_nodes_that_flags_repeat_are_the_same() -> None:
+    assert read("nodes: 2\nflags: {nnodes: 2}\n").flags == read("nodes: 2\nflags: {}\n").flags == {"nnodes": 2}
+
+
+def test_the_most_keys_and_the_largest_file(tmp_path: Path) -> None:
+    """10,000 keys are read as a mapping, whatever they then are; a file of 1 MiB, too."""
+    assert "unknown key" in complaint("flags:\n" + "".join(f"  a{n}: 1\n" for n in range(9_999)))
+    path = tmp_path / "a.yaml"
+    path.write_text("flags: {tp_size: 4}\n#".ljust(1 << 20, "x"))
+    assert read_deployment_file(path).flags == {"tp_size": 4}
+
+
+def test_what_is_told_of_standard_input_is_told_by_its_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments and empty lines say nothing of it."""
+    for text in ("\n# tp = 4\n[flags]\ntp_size = 4\n", "# x\n\nflags.tp_size = 4\n", "# a = 1\nflags: {tp_size: 4}\n"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        file = read_deployment_file("-")
+        assert (file.path, file.flags) == ("stdin", {"tp_size": 4})
+    with pytest.raises(PlacedError, match="stdin:1: is empty"):
+        parse_deployment("# nothing\n", "stdin", Path())
 
 
 def test_too_many_keys_and_deep_nesting_are_refused() -> None:

@@ -48,6 +48,8 @@ def complaint(
     line, dotted = line_of(lines, *path), ".".join(path)
     if complaints[0]["type"] == "extra_forbidden":
         return PlacedError(name, line, f"unknown key {dotted[:80]!r}{_nearest(path, model, engine)}")
+    if complaints[0]["type"] == "string_pattern_mismatch":  # of `set`: it is the key that has no value of its own
+        return PlacedError(name, line, f"{dotted[:80]!r}: a variable's name has letters, digits and _")
     if value is None:
         return PlacedError(name, line, f"{dotted} has no value; give one or leave the key out")
     expected = " or ".join(dict.fromkeys(_expected(error) for error in complaints))
@@ -70,8 +72,6 @@ def _expected(error: "ErrorDetails") -> str:
     match error["type"]:
         case "literal_error":
             return f"one of {context['expected']}" if "," in context["expected"] else str(context["expected"])
-        case "string_pattern_mismatch":
-            return "text such as 128k" if "Ki" not in str(context["pattern"]) else "text such as 128Ki"
         case "greater_than_equal":
             return f"{context['ge']} or more"
         case "greater_than":

@@ -40,8 +40,8 @@ def _tokens(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(_COUNT, value):
         try:
             return parse_count(value, "it")
-        except InputError as error:
-            raise PydanticCustomError("count", "{said}", {"said": str(error)}) from None
+        except InputError:
+            raise PydanticCustomError("count", "a whole number from 1 to 2**48") from None
     if not isinstance(value, int) or isinstance(value, bool):
         raise PydanticCustomError("count", "a whole number or text such as 128k")
     return value
