@@ -1,5 +1,6 @@
 """Where a check's findings stand in the file, what they are called, and how they are tolerated."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,22 @@ def test_a_file_that_cannot_be_used_does_not_keep_the_others(tmp_path: Path) -> 
     assert codes == [0, 2, 2] and exit_code([]) == 0
     short = check(tmp_path, "gpu: B200\nflags: {tp_size: 4}\nexpect: {min_total_tokens: 900m}\n")
     assert short.verdict == "falls short" and [exit_code([short]), exit_code([short, second])] == [1, 2]
+
+
+def test_a_file_from_standard_input_and_one_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, line in (("gpu: B200\nflags: {tp_size: 4}\n", 1), ("gpu: B200\nflgs: 1\n", 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        found = check_file("-")
+        assert (found.path, found.line, found.error is None) == ("stdin", line, line == 1)
+        assert found.error is None or found.error.startswith("unknown key")
+    missing = check_file(str(tmp_path / "no.yaml"))
+    assert missing.error is not None and missing.error.startswith("cannot be read") and missing.line == 1
+    assert missing.file is missing.plan is missing.cause is None
+
+
+def test_a_remark_of_the_launch_is_a_warning_and_no_note_too(tmp_path: Path) -> None:
+    text = "gpu: B200\nlaunch: sglang serve /models/GLM-5.3-Flash --tp 4 --tp 4\n"
+    checked = check(tmp_path, text)
+    remark = one(checked, "launch").why
+    assert checked.notes and remark in checked.plan.notes and remark not in checked.notes
+    assert set(checked.plan.notes) == {remark, *checked.notes}
