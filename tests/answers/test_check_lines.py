@@ -59,6 +59,8 @@ def test_the_limit_of_a_container_is_that_of_its_manifest_unless_the_file_says_a
         ("gpu: B200\nflags:\n  tp_size: 4\n  max_mamba_cache_size: 10\n  max_running_requests: 8\n",
          "requests_capped", 5),
         ("gpu: B200\nsource: x\nlaunch_file: pod.yaml\n", "gpu_count", 3),
+        ("gpu: B200\nmemory: {pre_gib: 177.0, available_gib: 126.0}\nflags: {tp_size: 4, speculative_algorithm: EAGLE3,"
+         " speculative_draft_model_path: d}\n", "resolve", 3),
         ("gpu: B200\nsource: x\nlaunch: sglang serve zai-org/GLM-5.3-Flash --tp 4 --tp 4\n", "launch", 3),
         ("gpu: B200\nflags: {tp_size: 4, mem_fraction_static: 0.97}\nsource: x\nmemory: {pre_gib: 176.25,"
          " available_gib: 130.0}\nexpect: {headroom: 0.1}\n", "headroom", 5),

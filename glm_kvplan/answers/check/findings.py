@@ -103,24 +103,20 @@ def _pod_gib(file: DeploymentFile, made: FilePlan) -> float | None:
 
 def _warnings(file: DeploymentFile, made: FilePlan, found: Held) -> Iterator[Finding]:
     plan = made.plan
-    for remark in found.remarks:
-        if remark.place == ("expect", "host_memory"):
-            yield _warning(file, remark.name, remark.why, *remark.place)
     if made.command is not None:
         for text in made.command.warnings:
             yield _warning(file, "launch", text, *_launch_key(file))
     for text in plan.warnings:
         yield _warning(file, "resolve", text, *_launch_key(file))
     if plan.gpu_assumed:
-        yield _warning(file, "assumed_gpu", f"no gpu is named, so an {plan.gpu.name} is assumed", "gpu")
+        yield _warning(file, "assumed_gpu", f"no gpu is named, so an {plan.gpu.name} is assumed")
     container = made.container
     gpus = plan.gpus // plan.hosts
     if container is not None and container.gpus is not None and container.gpus != gpus:
         text = f"container {container.label} asks for {container.gpus} GPUs; the layout has {gpus} a node"
         yield _warning(file, "gpu_count", text, "launch_file")
     for remark in found.remarks:
-        if remark.place != ("expect", "host_memory"):
-            yield _warning(file, remark.name, remark.why, *remark.place)
+        yield _warning(file, remark.name, remark.why, *remark.place)
 
 
 def _warning(file: DeploymentFile, name: str, why: str, *place: str) -> Finding:
