@@ -13,7 +13,7 @@ from paths import ROOT
 from glm_kvplan.answers.check.deployment_file import DeploymentFile, parse_deployment, read_deployment_file
 from glm_kvplan.answers.check.file_plan import plan_of
 from glm_kvplan.answers.check.file_schema import json_schema
-from glm_kvplan.answers.check.positions import PlacedError, toml_lines
+from glm_kvplan.answers.check.positions import PlacedError, line_of, toml_lines
 from glm_kvplan.engines.by_name import NAMES, engine_named, find_release
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu, known_gpus
@@ -256,6 +256,32 @@ def test_toml_lines_pass_over_strings_and_brackets() -> None:
         ("t", "u v", "f"): 11,
         ("t", "u v", "f", "g"): 11,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a = [[1,\n2],\n3]\nb = 1\n", {("a",): 1, ("b",): 4}),
+        ("a = {b = [\n1]}\nc = 1\n", {("a",): 1, ("c",): 3}),
+        ("a = '''\n[x]\nb = 1\n'''\nc = 2\n", {("a",): 1, ("c",): 5}),
+        ('a = """x""" # [\nb = 1\n', {("a",): 1, ("b",): 2}),
+        ('a = """x"""\nb = """y\n"""\nc = 1\n', {("a",): 1, ("b",): 2, ("c",): 4}),
+        ('a = "\\\\"\nb = "\\"[#"\nc = 1\n', {("a",): 1, ("b",): 2, ("c",): 3}),
+        ("a = '['\nb = '{' # '\nc = 1\n", {("a",): 1, ("b",): 2, ("c",): 3}),
+        ("[[t]] # x\na = 1\n[[t]]\na = 2\n", {("t",): 1, ("t", "a"): 2}),
+        ("  [t . u]\n  a . b = 1\n", {("t", "u"): 1, ("t", "u", "a"): 2, ("t", "u", "a", "b"): 2}),
+    ],
+)
+def test_lines_of_toml(text: str, lines: dict[tuple[str, ...], int]) -> None:
+    assert toml_lines(text) == lines
+
+
+def test_a_place_is_that_of_the_nearest_key() -> None:
+    lines = {("a",): 3, ("a", "b"): 5}
+    assert [line_of(lines, *path) for path in (("a", "b", "c"), ("a", "x"), ("x", "b"), ())] == [5, 3, 1, 1]
+    error = PlacedError("plan.yaml", None, "bad\nthing")
+    assert (error.line, error.message, error.path) == (1, "bad thing", "plan.yaml")
+    assert str(error).startswith("plan.yaml: bad") and str(PlacedError("plan.yaml", 7, "bad")) == "plan.yaml:7: bad"
 
 
 def test_the_schema_knows_every_flag_and_no_other_key() -> None:

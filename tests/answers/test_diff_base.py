@@ -147,10 +147,12 @@ def test_a_removed_file_and_a_folder_that_is_gone(repository: Path) -> None:
         (("--base", "main", "deploy", ".."), "outside the repository"),
         (("--base", "main", "deploy/gone.kvplan.yaml"), "deploy/gone.kvplan.yaml"),
         (("--base", "main", "deploy/serve.sh"), "a deployment file ends in"),
+        (("--base", "main", "notes"), "no file in it is called"),
         (("--base", "main", "--format", "html"), "there are text, md, json"),
     ],
 )
 def test_bad_use_is_one_line_and_exit_code_2(repository: Path, arguments: tuple[str, ...], says: str) -> None:
+    (repository / "notes").mkdir()
     done = kvplan(repository, *arguments)
     assert (done.returncode, done.stdout) == (2, ""), done.stdout
     assert says in done.stderr and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr

@@ -342,6 +342,12 @@ def test_remarks_of_what_helps() -> None:
     advised = layout.advised
     assert advised.sizes is not None
     assert f"With the flags at the end {advised.served.requests:,} of 64 fit." in remarks(layout)
+    fits = answer("fits")
+    blocked = fits.advised._replace(now=fits.advised.now._replace(failure="x"), holds=False)
+    assert fits.served.requests == 8 == fits.demand.concurrency
+    for advised_now, said in ((blocked, False), (blocked._replace(holds=True), True)):
+        told = remarks(fits._replace(advised=advised_now))
+        assert any(text.startswith("With the flags at the end") for text in told) == said
     none = layout._replace(advised=advised._replace(sizes=None))
     assert "No flags on this layout serve one such request." in remarks(none)
     assert not [text for text in remarks(answer("fits")) if "flags" in text]

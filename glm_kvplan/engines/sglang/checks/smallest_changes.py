@@ -66,8 +66,10 @@ def _advised(
     for flags in sets:
         turned = {name: value for name, value in flags.items() if own.get(name) != value}
         other = server.tried(**turned) if turned else None
-        short = {"boots": ""} if other is None else lacking(other, expect)
-        if other is not None and not short.keys() & {"boots", *targets}:
+        if other is None:
+            continue
+        short = lacking(other, expect)
+        if not short.keys() & {"boots", *targets}:
             broken = tuple(name for name in kept if name in short)
             return (change(turned, server, other, broken)._replace(together=True),)
     return ()
