@@ -249,7 +249,7 @@ def launch_given(words: list[str] | None, path: str | None, values: list[str] | 
     if path is None and not values:
         return launch
     from glm_kvplan.engines.servers import SERVERS
-    from glm_kvplan.launch.bash.interpreter import Surroundings
+    from glm_kvplan.launch.bash.surroundings import Surroundings
     from glm_kvplan.launch.forms import launches_in
     from glm_kvplan.launch.given_values import read_given
     from glm_kvplan.launch.launch_file import read_launch_file

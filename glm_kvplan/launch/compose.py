@@ -7,7 +7,7 @@ from typing import Any
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpolation import interpolated, split_words, word_of
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.values import Scalar, plain
 from glm_kvplan.launch.environment_file import read_environment
 from glm_kvplan.launch.launch import Container, Found, Launch, Server

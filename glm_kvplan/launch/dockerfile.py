@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.launch import Found, Server
 from glm_kvplan.launch.marked_words import printable
 from glm_kvplan.launch.server_commands import launches_of_text

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.given_values import GivenValues
 from glm_kvplan.launch.launch import Found, Launch, Server
 from glm_kvplan.launch.marked_words import Word

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.forms import LARGEST_TEXT, launches_in
 from glm_kvplan.launch.launch import Found, Server
 from glm_kvplan.launch.marked_words import printable

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.values import mark_of, text_of
 from glm_kvplan.launch.launch import Container, Found, Launch, Server, Settings
 from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values

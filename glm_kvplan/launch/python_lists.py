@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.values import Scalar, mark_of, plain, text_of
 from glm_kvplan.launch.launch import Found, Launch, Server
 from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
+from glm_kvplan.launch.bash.given_pieces import nested
+from glm_kvplan.launch.bash.interpreter import Interpreter
+from glm_kvplan.launch.bash.started_commands import Command
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.values import Scalar, scalar_of
-from glm_kvplan.launch.bash.word_reader import nested
 from glm_kvplan.launch.launch import Found, Launch, Server, image_name
 from glm_kvplan.launch.marked_words import Piece, Word, printable
 from glm_kvplan.launch.programs_in_front import CONTAINERS, base, environment_behind, remote_command

@@ -6,7 +6,7 @@ import string
 from collections.abc import Callable
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.word_reader import GIVEN
+from glm_kvplan.launch.bash.given_pieces import GIVEN
 from glm_kvplan.launch.environment_file import read_environment
 from glm_kvplan.launch.marked_words import Mark, Piece
 

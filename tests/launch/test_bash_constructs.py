@@ -12,7 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Command, Interpreter, Surroundings
+from glm_kvplan.launch.bash.interpreter import Interpreter
+from glm_kvplan.launch.bash.started_commands import Command
+from glm_kvplan.launch.bash.surroundings import Surroundings
 
 _MOST, _TOGETHER = 480, 30
 _BEFORE = "A=x; B='a b'; E=; N=3; T=abcabc; L=(p 'q r' s); declare -A M=([k]=v [m]='w z'); set -- 1 '2 3' 4\n"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
+from glm_kvplan.launch.bash.interpreter import Interpreter
+from glm_kvplan.launch.bash.surroundings import Surroundings
 
 _DRAWN, _TOGETHER = 320, 16
 _TEXTS = (

@@ -5,7 +5,7 @@ import pytest
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.forms import launches_in
 from glm_kvplan.launch.given_values import read_given
 from glm_kvplan.launch.model_name import refuse_other_model
@@ -118,6 +118,8 @@ def test_what_is_known_is_read(script: str, expected: dict[str, object]) -> None
         (SERVE + '--json-model-override-args {"a":1,"b":2}', "is given {...}"),
         ("f() { f; }\nf\n" + SERVE, "functions call one another"),
         ("fi\n" + SERVE, "line 1: fi is not expected here"),
+        ("select TP in 4 8; do break; done\n" + SERVE, "`select` is not read here; give the launch command"),
+        ("coproc " + SERVE, "line 1: `coproc` is not read here"),
         ("if true; then\n" + SERVE + "\ndone", "line 3: done is not expected here"),
         ("for i in 1 2\n" + SERVE, "line 2: do is expected here"),
         ("a <\n" + SERVE, "< needs a file"),

@@ -6,7 +6,7 @@ from glm_kvplan.engines.planner import given
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.dockerfile import script_of as docker_script
 from glm_kvplan.launch.forms import launches_in
 from glm_kvplan.launch.marked_words import printable

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
+from glm_kvplan.launch.bash.interpreter import Interpreter
+from glm_kvplan.launch.bash.surroundings import Surroundings
 
 _PLAIN = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=12)
 

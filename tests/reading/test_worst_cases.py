@@ -8,7 +8,8 @@ import pytest
 
 from glm_kvplan.answers.check.file_text import parse_toml
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
+from glm_kvplan.launch.bash.interpreter import Interpreter
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.reading.json_text import read_json
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml

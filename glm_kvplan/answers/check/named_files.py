@@ -8,7 +8,7 @@ from pathlib import Path
 
 from glm_kvplan.engines.servers import SERVERS
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Surroundings
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.forms import launches_in
 from glm_kvplan.launch.launch import Found
 from glm_kvplan.launch.launch_file import read_launch_file

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.lists import some_list
-from glm_kvplan.launch.bash.text_commands import Builtin
+from glm_kvplan.launch.bash.started_commands import Builtin, Started
 from glm_kvplan.launch.bash.values import UNSET, Scalar, first_of, known_text, missing, plain, text_of, uncounted
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
-    from glm_kvplan.launch.bash.simple_commands import Started
 
 _OPTIONS = {"e": "errexit", "u": "nounset", "a": "allexport", "f": "noglob"}
 _FOLLOWED = ("errexit", "nounset", "pipefail", "noglob")
 
 
-def _set(shell: "Interpreter", found: "Started") -> Truth:
+def _set(shell: "Interpreter", found: Started) -> Truth:
     words = list(found.words[1:])
     while words:
         text = words[0].text
@@ -37,7 +36,7 @@ def _set(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
-def _shift(shell: "Interpreter", found: "Started") -> Truth:
+def _shift(shell: "Interpreter", found: Started) -> Truth:
     number = found.words[1].text if len(found.words) > 1 else "1"
     if not re.fullmatch("[0-9]{1,4}", number):
         return shell.doubt("`shift`", found.line)
@@ -51,7 +50,7 @@ def _shift(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
-def _getopts(shell: "Interpreter", found: "Started") -> Truth:
+def _getopts(shell: "Interpreter", found: Started) -> Truth:
     """The next option of the arguments. OPTIND says where it stands; a letter within a word is kept beside it."""
     if len(found.words) < 3:
         return False

@@ -28,7 +28,7 @@ def assigned(shell: "Interpreter", found: Assignment) -> None:
         shell.assign(found.name, _list(shell, found, found.value))
         return
     value = shell.expander.scalar(found.value.parts, found.value.line)  # first: it may assign the variable itself
-    _store(shell, found.name, index_of(shell, found.index), value, found.append)
+    _store(shell, found.name, index_of(shell, found.subscript), value, found.append)
 
 
 def store(shell: "Interpreter", target: str, value: Scalar, append: bool = False) -> None:
@@ -67,17 +67,18 @@ def _list(shell: "Interpreter", found: Assignment, nodes: tuple[WordNode | Assig
     for node in nodes:
         if isinstance(node, WordNode):
             values += [one.value for one in shell.expander.fields((node,))]
-        elif number_in(shell, index_of(shell, node.index) or "", values) == len(values) and not of_any_length(before):
-            values.append(_scalar(shell, node))
-        else:  # `[index]=` that is not the next: in launch scripts keys are names
+            continue
+        at = number_in(shell, index_of(shell, node.subscript) or "", values)
+        if at != len(values) or of_any_length(before):  # not the next: in launch scripts keys are names
             return some_list(found.name)
+        values.append(_scalar(shell, node))
     return Array(tuple(values))
 
 
 def _table(shell: "Interpreter", found: Assignment, nodes: tuple[WordNode | Assignment, ...], before: Table) -> Value:
     values = dict(before.values) if found.append else {}
     for node in nodes:
-        key = None if isinstance(node, WordNode) else index_of(shell, node.index)
+        key = None if isinstance(node, WordNode) else index_of(shell, node.subscript)
         if isinstance(node, WordNode) or key is None or key == OPEN:
             return some_list(found.name)
         value = _scalar(shell, node)

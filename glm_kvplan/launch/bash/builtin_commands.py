@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 from glm_kvplan.launch.bash import truth
 from glm_kvplan.launch.bash.argument_commands import ARGUMENT_COMMANDS
 from glm_kvplan.launch.bash.declarations import DECLARE, declare, unset
+from glm_kvplan.launch.bash.given_pieces import nested
 from glm_kvplan.launch.bash.leaving import Leave, Truth
 from glm_kvplan.launch.bash.line_commands import LINE_COMMANDS
+from glm_kvplan.launch.bash.started_commands import Builtin, Started, told
 from glm_kvplan.launch.bash.syntax import Text
-from glm_kvplan.launch.bash.text_commands import TEXT_COMMANDS, Builtin, told
+from glm_kvplan.launch.bash.text_commands import TEXT_COMMANDS
 from glm_kvplan.launch.bash.values import Scalar, known_text, mark_of, missing, plain
-from glm_kvplan.launch.bash.word_reader import nested
 from glm_kvplan.launch.marked_words import Piece, printable
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
-    from glm_kvplan.launch.bash.simple_commands import Started
 
 _SETTINGS = re.compile(r"(?:activate|conda\.sh|\.bashrc|\.profile|profile|setvars\.sh|lmod.*|modules?\.sh)$")
 
 
-def _source(shell: "Interpreter", found: "Started") -> Truth:
+def _source(shell: "Interpreter", found: Started) -> Truth:
     name = found.words[1].text if len(found.words) > 1 else ""
     marked = mark_of(found.words[1].value) if name else None
     text = shell.around.beside(name) if name and marked is None else None
@@ -34,7 +34,7 @@ def _source(shell: "Interpreter", found: "Started") -> Truth:
     return shell.doubt(f"`source` of {printable(posixpath.basename(name), 24)}", found.line)
 
 
-def _eval(shell: "Interpreter", found: "Started") -> Truth:
+def _eval(shell: "Interpreter", found: Started) -> Truth:
     pieces: list[Piece] = []
     for word in found.words[1:]:
         pieces += ([Piece(" ")] if pieces else []) + list(word.value)
@@ -45,7 +45,7 @@ def _eval(shell: "Interpreter", found: "Started") -> Truth:
 
 
 def _leave(kind: str) -> Builtin:
-    def leave(shell: "Interpreter", found: "Started") -> Truth:
+    def leave(shell: "Interpreter", found: Started) -> Truth:
         words = found.words[1:]
         if kind in ("exit", "return"):
             if kind == "return" and all(frame.kind != "function" for frame in shell.leaving):
@@ -68,21 +68,21 @@ def _number_told(value: Scalar) -> Truth:
     return re.fullmatch("[0-9]+", text) is not None and int(text) % 256 == 0
 
 
-def _test(shell: "Interpreter", found: "Started") -> Truth:
+def _test(shell: "Interpreter", found: Started) -> Truth:
     words = found.words[1:]
     if found.words[0].text == "[":
         words = words[:-1] if words and words[-1].text == "]" else words
     return truth.test_command(shell, words, found.line)
 
 
-def _let(shell: "Interpreter", found: "Started") -> Truth:
+def _let(shell: "Interpreter", found: Started) -> Truth:
     holds: Truth = False
     for word in found.words[1:]:
         holds = truth.number_holds(shell, (Text(word.text, True),), found.line)
     return holds
 
 
-def _cd(shell: "Interpreter", found: "Started") -> Truth:
+def _cd(shell: "Interpreter", found: Started) -> Truth:
     words = [word for word in found.words[1:] if not re.fullmatch("-[LPe@-]*", word.text)]
     folder = known_text(words[0].value) if words else None
     here = known_text(shell.scope.folder) if shell.scope.folder is not None else None
@@ -94,7 +94,7 @@ def _cd(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
-def _command(shell: "Interpreter", found: "Started") -> Truth:
+def _command(shell: "Interpreter", found: Started) -> Truth:
     from glm_kvplan.launch.bash.simple_commands import start
 
     rest = found.words[1:]
@@ -106,24 +106,24 @@ def _command(shell: "Interpreter", found: "Started") -> Truth:
     return start(shell, found._replace(words=rest), functions=False)
 
 
-def _exec(shell: "Interpreter", found: "Started") -> Truth:
+def _exec(shell: "Interpreter", found: Started) -> Truth:
     if len(found.words) == 1:
         return True
     told(shell, found)
     raise Leave("exit")
 
 
-def _succeeds(shell: "Interpreter", found: "Started") -> Truth:
+def _succeeds(shell: "Interpreter", found: Started) -> Truth:
     return True
 
 
-def _alone_succeeds(shell: "Interpreter", found: "Started") -> Truth:
+def _alone_succeeds(shell: "Interpreter", found: Started) -> Truth:
     """What succeeds without arguments; with some, that depends."""
     shell.printed(missing("$(...)"))
     return shell.doubt(f"`{found.words[0].text}`", found.line) if len(found.words) > 1 else True
 
 
-def _shopt(shell: "Interpreter", found: "Started") -> Truth:
+def _shopt(shell: "Interpreter", found: Started) -> Truth:
     words = [word.text for word in found.words[1:]]
     if "-s" in words or "-u" in words:
         if "nocasematch" in words:

@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.assignments import assigned, store
+from glm_kvplan.launch.bash.dollar_reader import NAME
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.lists import target_of, without_element
+from glm_kvplan.launch.bash.started_commands import Started
 from glm_kvplan.launch.bash.syntax import Part, Text
 from glm_kvplan.launch.bash.values import (
     UNSET,
@@ -20,12 +22,10 @@ from glm_kvplan.launch.bash.values import (
     missing,
     plain,
 )
-from glm_kvplan.launch.bash.word_reader import NAME
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
-    from glm_kvplan.launch.bash.simple_commands import Started
 
 DECLARE = ("export", "declare", "typeset", "local", "readonly")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?)(\+?)=")
@@ -43,7 +43,7 @@ def as_assignment(parts: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]] | Non
     return match[0], (Text(rest, False), *parts[1:]) if rest else parts[1:]
 
 
-def declare(shell: "Interpreter", found: "Started") -> Truth:
+def declare(shell: "Interpreter", found: Started) -> Truth:
     """The five commands that declare."""
     command = found.words[0].text
     given = [word.text for word in found.words[1:] if re.fullmatch("[-+][A-Za-z]+", word.text)]
@@ -136,7 +136,7 @@ def _after(value: Scalar, length: int) -> Scalar:
     return tuple(found)
 
 
-def unset(shell: "Interpreter", found: "Started") -> Truth:
+def unset(shell: "Interpreter", found: Started) -> Truth:
     words = [word.text for word in found.words[1:] if not re.fullmatch("-[fvn]+", word.text)]
     options = "".join(word.text for word in found.words[1:] if re.fullmatch("-[fvn]+", word.text))
     status: Truth = True

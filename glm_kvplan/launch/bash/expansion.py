@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash import arithmetic
 from glm_kvplan.launch.bash.assignments import store
@@ -20,24 +20,13 @@ from glm_kvplan.launch.bash.values import (
     plain,
     text_of,
 )
-from glm_kvplan.launch.bash.word_splitting import Segment, Words
+from glm_kvplan.launch.bash.word_splitting import Field, Segment, Words
 from glm_kvplan.launch.marked_words import Mark, Piece, printable
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
 _DEEPEST_VALUE = 20  # expressions that are values of variables of expressions
-
-
-class Field(NamedTuple):
-    """A word after splitting, and its line."""
-
-    value: Scalar
-    line: int
-
-    @property
-    def text(self) -> str:
-        return text_of(self.value)
 
 
 class Expander:

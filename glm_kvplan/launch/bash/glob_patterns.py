@@ -35,11 +35,10 @@ class Pattern:
                 self.steps += [None] if not self.steps or self.steps[-1] is not None else []
             elif char == "?":
                 self.steps.append(".")
-            elif one := _set(chars, at):
-                at, taken, negated = one
-                escaped = "".join("\\" + char if char in "\\]^-[&~|" else char for char in taken)
-                self.steps.append(f"[{'^' * negated}{escaped}]" if taken else "." if negated else "(?!)")
-                self.odd_inside |= negated and "]" in taken
+            elif one := set_in(chars, at, "!^"):
+                at, expression = one
+                self.steps.append(expression)
+                self.odd_inside |= expression.startswith("[^") and r"\]" in expression
             else:
                 self.steps.append(r"\[")
         self.takes_everything = self.steps == [None]
@@ -108,9 +107,9 @@ def _characters(parts: Iterable[tuple[str, bool]]) -> Iterator[_Char]:
         yield "\\", True
 
 
-def _set(chars: Sequence[_Char], at: int) -> tuple[int, str, bool] | None:
-    """Where the set ends whose bracket stands before `at`, what it names, and whether that is what it does not take."""
-    negated = at < len(chars) and chars[at] in (("!", False), ("^", False))
+def set_in(chars: Sequence[_Char], at: int, negations: str) -> tuple[int, str] | None:
+    """Where the set ends whose bracket stands before `at`, and its expression; None for one that is never closed."""
+    negated = at < len(chars) and not chars[at][1] and chars[at][0] in negations
     at += negated
     first = at
     taken = ""
@@ -126,4 +125,6 @@ def _set(chars: Sequence[_Char], at: int) -> tuple[int, str, bool] | None:
         else:
             taken += chars[at][0]
             at += 1
-    return (at + 1, taken, negated) if at < len(chars) else None
+    escaped = "".join("\\" + char if char in "\\]^-[&~|" else char for char in taken)
+    expression = f"[{'^' * negated}{escaped}]" if taken else "." if negated else "(?!)"
+    return (at + 1, expression) if at < len(chars) else None

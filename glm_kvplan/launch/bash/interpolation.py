@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Sequence
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.interpreter import Interpreter, Surroundings
+from glm_kvplan.launch.bash.given_pieces import nested, pieces_in
+from glm_kvplan.launch.bash.interpreter import Interpreter
 from glm_kvplan.launch.bash.statement_reader import parts_of_text
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.values import Scalar, mark_of, text_of
-from glm_kvplan.launch.bash.word_reader import nested, pieces_in
 from glm_kvplan.launch.marked_words import Piece, Word
 
 

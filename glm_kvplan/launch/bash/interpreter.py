@@ -6,12 +6,11 @@ out the same is known, the rest carries a mark that says what would decide.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial, reduce
-from pathlib import Path
-from typing import NamedTuple
 
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.bash import syntax
 from glm_kvplan.launch.bash.branches import alternatives, branched, conditional
 from glm_kvplan.launch.bash.declarations import referred, reshaped
 from glm_kvplan.launch.bash.expansion import Expander
@@ -19,24 +18,9 @@ from glm_kvplan.launch.bash.leaving import Frame, Leave, Truth
 from glm_kvplan.launch.bash.loops import counting_loop, for_loop, while_loop
 from glm_kvplan.launch.bash.scope import Scope
 from glm_kvplan.launch.bash.simple_commands import is_a_file, simple_command, to_elsewhere
+from glm_kvplan.launch.bash.started_commands import Command
 from glm_kvplan.launch.bash.statement_reader import statements
-from glm_kvplan.launch.bash.syntax import (
-    AndOr,
-    Body,
-    Calculation,
-    Case,
-    Condition,
-    CountingFor,
-    For,
-    Function,
-    Group,
-    If,
-    Loop,
-    Pipeline,
-    Redirect,
-    Simple,
-    Statement,
-)
+from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.truth import both, condition, negated, number_holds
 from glm_kvplan.launch.bash.values import (
     Scalar,
@@ -57,39 +41,10 @@ from glm_kvplan.reading.secret_words import key_like
 _LARGEST = 1 << 25  # characters that expansion may make: a text can double a variable line after line
 _MOST_COMMANDS = 20_000
 _MOST_PATHS = 4  # commands after an unknown one in a chain of && and || that are followed on each of its paths
-_FAILING = (Simple, Condition, Calculation)  # what ends a script after `set -e` where it fails
+_FAILING = (syntax.Simple, syntax.Condition, syntax.Calculation)  # what ends a script after `set -e` where it fails
 # Variables that have a value of their own at every time, whatever is assigned.
 _LIVE = frozenset(("RANDOM", "SRANDOM", "SECONDS", "LINENO", "BASHPID", "EPOCHSECONDS", "EPOCHREALTIME", "_"))
 _WITHOUT_ARGUMENTS = "the script is read as if it were called without arguments"
-
-
-class Command(NamedTuple):
-    """A command that starts: assignments before it, and its words."""
-
-    words: tuple[Word, ...]
-    values: tuple[Scalar, ...]  # the words in pieces
-    stdin: Scalar | None  # what a here-document gives it
-    deciding: Mark | None  # what decides whether it starts at all
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a script sees before its first line.
-
-    `environment` is exported to it, `given` is what the user says of variables that it leaves open, `file` is where it
-    lies, or `called` what it is called by (`$0`), `beside` reads files that it sources. `stdin` is what its commands
-    find on their standard input. `place` is the whole text's place in messages, "" for lines of its own.
-    """
-
-    environment: Mapping[str, Scalar] = field(default_factory=dict)
-    given: Mapping[str, str] = field(default_factory=dict)
-    arguments: tuple[Scalar, ...] = ()
-    file: Path | None = None
-    called: Scalar | None = None
-    stdin: Scalar | None = None
-    beside: Callable[[str], str | None] = lambda _: None
-    place: str = ""
-    secrets: frozenset[str] = frozenset()  # values of key-like variables outside
 
 
 class Interpreter:
@@ -241,7 +196,7 @@ class Interpreter:
         functions = [at for at, frame in enumerate(self.leaving) if frame.kind == "function"]
         return sum(frame.kind == "loop" for frame in self.leaving[functions[-1] + 1 if functions else 0 :])
 
-    def captured(self, body: Body) -> Scalar:
+    def captured(self, body: syntax.Body) -> Scalar:
         """What `$(body)` prints, as far as that is known without running it."""
         outer, self.output, started = self.output, [], self.printing
         pieces = self.output
@@ -268,13 +223,13 @@ class Interpreter:
 
     # --- statements
 
-    def run_body(self, body: Iterable[Statement]) -> Truth:
+    def run_body(self, body: Iterable[syntax.Statement]) -> Truth:
         status: Truth = True
         for statement in body:
             status = self.execute(statement)
         return status
 
-    def tested(self, body: Iterable[Statement], inverted: bool = False) -> Truth:
+    def tested(self, body: Iterable[syntax.Statement], inverted: bool = False) -> Truth:
         """The status of a body that is a condition."""
         self.testing += 1
         try:
@@ -283,46 +238,46 @@ class Interpreter:
             self.testing -= 1
         return negated(status) if inverted else status
 
-    def execute(self, statement: Statement) -> Truth:
+    def execute(self, statement: syntax.Statement) -> Truth:
         self.status = status = self.executed(statement)
         if status is False and not self.testing and self.scope.option("errexit"):
-            fails = not statement.negated if isinstance(statement, Pipeline) else isinstance(statement, _FAILING)
-            if fails or (isinstance(statement, Group) and statement.inside):
+            fails = not statement.negated if isinstance(statement, syntax.Pipeline) else isinstance(statement, _FAILING)
+            if fails or (isinstance(statement, syntax.Group) and statement.inside):
                 raise Leave("exit", status=False)
         return status
 
-    def executed(self, statement: Statement) -> Truth:
+    def executed(self, statement: syntax.Statement) -> Truth:
         match statement:
-            case Simple():
+            case syntax.Simple():
                 return simple_command(self, statement)
-            case AndOr():
+            case syntax.AndOr():
                 return self.joined_to(self.tested((statement.first,)), statement.others)
-            case Pipeline(parts, inverted):
+            case syntax.Pipeline(parts, inverted):
                 return negated(self.inverted(parts)) if inverted else self.pipeline(parts)
-            case If():
+            case syntax.If():
                 return conditional(self, statement.branches)
-            case Loop():
+            case syntax.Loop():
                 return while_loop(self, statement)
-            case For():
+            case syntax.For():
                 return for_loop(self, statement)
-            case CountingFor():
+            case syntax.CountingFor():
                 return counting_loop(self, statement)
-            case Case():
+            case syntax.Case():
                 return alternatives(self, statement)
-            case Function(name, body):
+            case syntax.Function(name, body):
                 known = self.scope.functions.get(name, body)
                 self.scope.functions[name] = body if not self.deciding or known is body else None
                 return True
-            case Group(body, inside, redirects, background):
+            case syntax.Group(body, inside, redirects, background):
                 with self.redirected(redirects):
                     status = self.apart(lambda: self.run_body(body)) if inside else self.run_body(body)
                 return background or status
-            case Condition():
+            case syntax.Condition():
                 return condition(self, statement)
-            case Calculation():
+            case syntax.Calculation():
                 return number_holds(self, statement.expression, statement.line)
 
-    def pipeline(self, parts: Sequence[Statement]) -> Truth:
+    def pipeline(self, parts: Sequence[syntax.Statement]) -> Truth:
         """What its commands assign stays inside; what the last one prints of the others' output is not known."""
         if len(parts) == 1:
             return self.execute(parts[0])
@@ -341,7 +296,7 @@ class Interpreter:
             return Mark("`set -o pipefail`")
         return all_of_them if checked else found
 
-    def inverted(self, parts: Sequence[Statement]) -> Truth:
+    def inverted(self, parts: Sequence[syntax.Statement]) -> Truth:
         self.testing += 1
         try:
             return self.pipeline(parts)
@@ -349,7 +304,7 @@ class Interpreter:
             self.testing -= 1
 
     @contextmanager
-    def redirected(self, redirects: Sequence[Redirect]) -> Iterator[None]:
+    def redirected(self, redirects: Sequence[syntax.Redirect]) -> Iterator[None]:
         """Standard output goes elsewhere, if it does."""
         outer = self.output
         if to_elsewhere(redirects):
@@ -391,7 +346,7 @@ class Interpreter:
         finally:
             self.leaving.pop()
 
-    def joined_to(self, status: Truth, others: Sequence[tuple[str, Statement]]) -> Truth:
+    def joined_to(self, status: Truth, others: Sequence[tuple[str, syntax.Statement]]) -> Truth:
         """What `&&` and `||` join to a command that has ended with `status`."""
         for at, (operator, other) in enumerate(others):
             goes_on = status if operator == "&&" else negated(status)

@@ -5,22 +5,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.assignments import store
+from glm_kvplan.launch.bash.dollar_reader import NAME
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.lists import some_list, target_of
-from glm_kvplan.launch.bash.text_commands import Builtin
+from glm_kvplan.launch.bash.started_commands import Builtin, Started
 from glm_kvplan.launch.bash.values import Array, known_text, mark_of, missing, plain
-from glm_kvplan.launch.bash.word_reader import NAME
 from glm_kvplan.launch.bash.word_splitting import shared_out, words_of
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
-    from glm_kvplan.launch.bash.simple_commands import Started
 
 _OPTION = re.compile("-([ers]*)(?:([adinNptu])(.*))?", re.DOTALL)
 
 
-def _read(shell: "Interpreter", found: "Started") -> Truth:
+def _read(shell: "Interpreter", found: Started) -> Truth:
     words = [word.text for word in found.words[1:]]
     listed, raw, whole, elsewhere = "", False, False, False  # elsewhere: another descriptor, or only a part of a line
     while words and words[0] != "-" and (option := _OPTION.fullmatch(words[0])) is not None:
@@ -58,7 +57,7 @@ def _read(shell: "Interpreter", found: "Started") -> Truth:
     return bool(newline)
 
 
-def _mapfile(shell: "Interpreter", found: "Started") -> Truth:
+def _mapfile(shell: "Interpreter", found: Started) -> Truth:
     words = [word.text for word in found.words[1:]]
     name = words[-1] if words and NAME.fullmatch(words[-1]) else "MAPFILE"
     text = known_text(found.stdin) if found.stdin is not None else None

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.branches import branched
-from glm_kvplan.launch.bash.leaving import Frame, Leave, Truth
+from glm_kvplan.launch.bash.leaving import Leave, Truth
 from glm_kvplan.launch.bash.syntax import Body, CountingFor, For, Loop
 from glm_kvplan.launch.bash.truth import number_holds
-from glm_kvplan.launch.bash.values import Scalar, mark_of, missing
+from glm_kvplan.launch.bash.values import Scalar, mark_of
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
@@ -89,14 +89,11 @@ def for_loop(shell: "Interpreter", found: For) -> Truth:
     nodes = found.words
     words = shell.arguments() if nodes is None else tuple(one.value for one in shell.expander.fields(nodes))
     with shell.frame("loop") as frame:
-        if found.asks:
-            shell.assign("REPLY", missing("$REPLY"))
-            asked = shell.doubt(f"`select {found.name}`", found.line)
-            return _one_of_them(shell, found, frame, asked, (Piece(f"${found.name}", asked),))
         unknown = next((mark for value in words if (mark := mark_of(value)) is not None), None)
         if unknown is not None:
             each = Piece(f"${found.name}", unknown._replace(several=False))
-            return _one_of_them(shell, found, frame, shell.doubt(unknown, found.line), (each,))
+            one_of_them = partial(_round_with, shell, found, (each,))
+            return frame.settled(_perhaps(shell, shell.doubt(unknown, found.line), one_of_them, True))
         status: Truth = True
         for value in words:
             shell.count()
@@ -105,10 +102,6 @@ def for_loop(shell: "Interpreter", found: For) -> Truth:
             if not again or (not frame.next_round() and shell.started > started):
                 break  # another round would start again what this one has, and left the loop if it ran
         return frame.settled(status)
-
-
-def _one_of_them(shell: "Interpreter", found: For, frame: Frame, mark: Mark, value: Scalar) -> Truth:
-    return frame.settled(_perhaps(shell, mark, partial(_round_with, shell, found, value), True))
 
 
 def _round_with(shell: "Interpreter", found: For, value: Scalar) -> tuple[bool, Truth]:

@@ -40,7 +40,7 @@ _CHOOSES = ("-", "=", "+", "?")  # the ends of operators that give the value or 
 def parameter(expander: "Expander", part: Parameter, line: int) -> Iterator[Segment]:
     """The segments of one parameter expansion."""
     shell = expander.shell
-    sign = part.name if part.name in _ALL else index_of(shell, part.index, line)
+    sign = part.name if part.name in _ALL else index_of(shell, part.subscript, line)
     if part.prefix == "!":
         if sign in _ALL:
             yield from _many(expander, _keys(shell, part.name), part, sign)
@@ -150,7 +150,7 @@ def _chosen(expander: "Expander", part: Parameter, found: Value, line: int, sign
     if state == "something" or (state == "unknown" and not _unset_perhaps(found, bool(colon))):
         return None
     if operator == "=":
-        index = index_of(expander.shell, part.index, line)
+        index = index_of(expander.shell, part.subscript, line)
         target = part.name if index is None else f"{part.name}[{index}]"
         store(expander.shell, target, expander.scalar(part.argument, line))
     return _argument(expander, part, line)

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from glm_kvplan.launch.bash.glob_patterns import CLASSES
+from glm_kvplan.launch.bash.glob_patterns import set_in
 
-_SET = re.compile(r"\[\^?\]?(?:\[:[a-z]+:\]|[^\]\[\\])*\]")
 _REPEAT = re.compile(r"[*+?]|\{[0-9]{1,2}(?:,[0-9]{0,2})?\}")
 _LONGEST, _MOST_REPEATS = 200, 3  # tried in turn they take time with the text's length to the power of the repeats
 _LONGEST_WITH_ONE = 1000
@@ -20,11 +19,36 @@ def groups_of(parts: Iterable[tuple[str, bool]], text: str) -> tuple[str, ...] |
 
     `parts` are (text, quoted); what is quoted stands for itself.
     """
-    expression, repeats = "", 0
-    for part, quoted in parts:
-        found, number = (re.escape(part), 0) if quoted else _translated(part)
-        expression += found
-        repeats += number
+    found: list[str] = []
+    repeats, at = 0, 0
+    chars = [(char, quoted) for part, quoted in parts for char in part]
+    plain = "".join("\0" if quoted else char for char, quoted in chars)
+    while at < len(chars):
+        char, quoted = chars[at]
+        if match := _REPEAT.match(plain, at):
+            if not found or found[-1] in "^|($*" or (found[-1] == ")" and repeats) or _REPEAT.match(plain, match.end()):
+                raise NotRead  # of nothing, or of what repeats itself
+            found.append(match[0])
+            repeats += 1
+            at = match.end()
+            continue
+        at += 1
+        if quoted or char not in "[]{}\\$^.|()":
+            found.append(re.escape(char))
+        elif char == "[":
+            one = set_in(chars, at, "^")
+            if one is None or "\\" in plain[at : one[0]]:
+                raise NotRead
+            at, expression = one
+            found.append(expression)
+        elif char == "\\" and at < len(chars) and not chars[at][0].isalnum():
+            found.append(re.escape(chars[at][0]))
+            at += 1
+        elif char in "$^.|()":
+            found.append(r"\Z" if char == "$" else char)
+        else:
+            raise NotRead
+    expression = "".join(found)
     if len(text) > (_LONGEST if repeats > 1 else _LONGEST_WITH_ONE) or repeats > _MOST_REPEATS or "\n" in text:
         raise NotRead
     try:
@@ -36,47 +60,3 @@ def groups_of(parts: Iterable[tuple[str, bool]], text: str) -> tuple[str, ...] |
     if "|" in expression and match.re.groups:
         return ()  # bash takes the longest alternative, Python the first: what the groups hold may differ
     return (match[0], *(group or "" for group in match.groups()))
-
-
-def _translated(text: str) -> tuple[str, int]:
-    """An expression's text for Python, and how many repeats are in it."""
-    found: list[str] = []
-    at = repeats = 0
-    while at < len(text):
-        char = text[at]
-        if match := _SET.match(text, at):
-            found.append(_set(match[0]))
-            at = match.end()
-        elif match := _REPEAT.match(text, at):
-            if not found or found[-1] in "^|($*" or (found[-1] == ")" and repeats):
-                raise NotRead  # of nothing, or of what repeats itself
-            found.append(match[0])
-            repeats += 1
-            at = match.end()
-            if _REPEAT.match(text, at):
-                raise NotRead
-        elif char == "\\":
-            if at + 1 == len(text) or text[at + 1].isalnum():
-                raise NotRead
-            found.append(re.escape(text[at + 1]))
-            at += 2
-        elif char in "[]{}":
-            raise NotRead
-        else:
-            found.append(r"\Z" if char == "$" else char if char in "^.|()" else re.escape(char))
-            at += 1
-    return "".join(found), repeats
-
-
-def _set(text: str) -> str:
-    def named(match: re.Match[str]) -> str:
-        if match[1] not in CLASSES:
-            raise NotRead
-        return re.escape(CLASSES[match[1]])
-
-    start = 2 if text.startswith("[^") else 1
-    return (
-        text[:start]
-        + re.sub(r"\[:([a-z]+):\]|[\]&~|]", lambda m: named(m) if m[1] else "\\" + m[0], text[start:-1])
-        + "]"
-    )

@@ -1,18 +1,20 @@
 """Simple commands of a script: built in, a function of its own, or one that starts."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash import builtin_commands
 from glm_kvplan.launch.bash.assignments import assigned
 from glm_kvplan.launch.bash.brace_words import with_braces
 from glm_kvplan.launch.bash.declarations import DECLARE, as_assignment
-from glm_kvplan.launch.bash.expansion import Field
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.scope import ARGUMENTS
+from glm_kvplan.launch.bash.started_commands import Started, external
 from glm_kvplan.launch.bash.syntax import Assignment, Redirect, Simple, Statement, WordNode
-from glm_kvplan.launch.bash.values import Array, Scalar, Value, missing, plain
+from glm_kvplan.launch.bash.values import Scalar, plain
+from glm_kvplan.launch.bash.word_splitting import Field
 from glm_kvplan.launch.marked_words import Piece
 
 if TYPE_CHECKING:
@@ -26,16 +28,6 @@ _SUCCEED = frozenset(
         *("nohup", "sync", "renice", "conda", "pip", "pip3", "uv"),
     )
 )
-
-
-class Started(NamedTuple):
-    """A command about to start: assignments before it and its words; lists among them (`declare -a x=(...)`)."""
-
-    before: tuple[tuple[str, Scalar], ...]
-    words: Sequence[Field]
-    lists: Sequence[Assignment]
-    stdin: Scalar | None
-    line: int
 
 
 def simple_command(shell: "Interpreter", found: Simple) -> Truth:
@@ -70,35 +62,12 @@ def start(shell: "Interpreter", found: Started, functions: bool = True) -> Truth
         return _call(shell, found, shell.scope.functions[name])
     builtin = builtin_commands.BUILTINS.get(name)
     if builtin is not None:
-        hidden, exported = _hidden(shell, found)
-        try:
+        with _assigned_before(shell, found):
             return builtin(shell, found)
-        finally:
-            _back(shell, hidden, exported)
     external(shell, found)
     if name in _SUCCEED or (name == "kill" and found.words[1:2] and found.words[1].text != "-0"):
         return True
     return shell.doubt(f"`{name.rpartition('/')[2][:24]}`", found.line)
-
-
-def external(shell: "Interpreter", found: Started) -> None:
-    """A command that is not built in: it is told, not run."""
-    from glm_kvplan.launch.bash.interpreter import Command
-
-    assignments = [Field((*plain(f"{name}="), *value), found.line) for name, value in found.before]
-    words = (*assignments, *found.words)
-    left = shell.perhaps_left()
-    deciding = shell.deciding[-1] if shell.deciding else left
-    shell.printed(missing("$(...)"))
-    shell.on_command(
-        Command(
-            tuple(shell.word(one.value, one.line) for one in words),
-            tuple(one.value for one in words),
-            shell.around.stdin if found.stdin is None else found.stdin,
-            deciding,
-        ),
-        shell,
-    )
 
 
 def _word(shell: "Interpreter", words: Sequence[Field], node: WordNode) -> list[Field]:
@@ -134,21 +103,20 @@ def is_a_file(body: Sequence[Statement]) -> bool:
     return isinstance(one, Simple) and not one.words and [to.operator for to in one.redirects] == ["<"]
 
 
-def _hidden(shell: "Interpreter", found: Started) -> tuple[dict[str, Value], dict[str, bool]]:
-    """Put the assignments before a command in place, where what it starts sees them; what they hide."""
-    hidden: dict[str, Value] = {}
-    exported = {key: shell.scope.exported.get(key, False) for key, _ in found.before}
-    for key, value in found.before:
-        hidden.setdefault(key, shell.scope.get(key))
-        shell.scope.set(key, value)
-        shell.scope.exported[key] = True
-    return hidden, exported
-
-
-def _back(shell: "Interpreter", hidden: Mapping[str, Value], exported: Mapping[str, bool]) -> None:
-    for key, was in hidden.items():
-        shell.scope.set(key, was)
-    shell.scope.exported.update(exported)
+@contextmanager
+def _assigned_before(shell: "Interpreter", found: Started) -> Iterator[None]:
+    """The assignments before a command, where what it starts sees them, and not afterwards."""
+    names = dict.fromkeys(name for name, _ in found.before)
+    hidden = {name: (shell.scope.get(name), shell.scope.exported.get(name, False)) for name in names}
+    for name, value in found.before:
+        shell.scope.set(name, value)
+        shell.scope.exported[name] = True
+    try:
+        yield
+    finally:
+        for name, (was, exported) in hidden.items():
+            shell.scope.set(name, was)
+            shell.scope.exported[name] = exported
 
 
 def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth:
@@ -160,12 +128,13 @@ def _call(shell: "Interpreter", found: Started, body: Statement | None) -> Truth
         )
     if len(shell.locals) >= _DEEPEST_CALL:
         raise InputError(f"{shell.place(found.line)}: functions call one another more than {_DEEPEST_CALL} deep")
-    before, exported = _hidden(shell, found)
-    hidden = {ARGUMENTS: shell.scope.get(ARGUMENTS), **before}
-    shell.scope.set(ARGUMENTS, Array(tuple(word.value for word in found.words[1:])))
-    shell.locals.append(hidden)
-    try:
-        return shell.left_in("function", lambda: shell.execute(body))
-    finally:
-        shell.locals.pop()
-        _back(shell, hidden, exported)
+    hidden = {ARGUMENTS: shell.scope.get(ARGUMENTS)}
+    with _assigned_before(shell, found):
+        shell.scope.set_arguments(word.value for word in found.words[1:])
+        shell.locals.append(hidden)
+        try:
+            return shell.left_in("function", lambda: shell.execute(body))
+        finally:
+            shell.locals.pop()
+            for name, value in hidden.items():
+                shell.scope.set(name, value)

@@ -3,15 +3,14 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from glm_kvplan.launch.bash.command_reader import FUNCTION, CommandReader
 from glm_kvplan.launch.bash.syntax import (
     AndOr,
-    Assignment,
     Body,
     Calculation,
     Case,
     Condition,
     CountingFor,
-    Document,
     For,
     Function,
     Group,
@@ -19,13 +18,10 @@ from glm_kvplan.launch.bash.syntax import (
     Loop,
     Part,
     Pipeline,
-    Redirect,
-    Simple,
     Statement,
     Text,
     WordNode,
 )
-from glm_kvplan.launch.bash.word_reader import NAME, WordReader
 from glm_kvplan.launch.marked_words import Piece
 
 _RESERVED = re.compile(
@@ -33,13 +29,8 @@ _RESERVED = re.compile(
     r"(?=[ \t\n;&|<>()]|\\\n|$)"
 )
 _CLOSING = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
-_REDIRECT = re.compile(r"([0-9]*|\{[A-Za-z_]\w*\})(&>>|&>|<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)(?!\()")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\n]{0,400}?\])?\+?=")
-_ASSIGNS = re.compile(r"\+?=")
-_KEYED = re.compile(r"\[[^\n]{0,400}?\]\+?=")
 _IN = re.compile(r"in(?=[ \t\n;]|$)")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>]")
-_FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
 
 
 def statements(text: str, given: Mapping[int, Piece] | None = None, *, numbered: bool = True) -> Iterator[Statement]:
@@ -70,17 +61,8 @@ def parts_of_text(text: str) -> tuple[Part, ...]:
     return _StatementReader("", numbered=False).document_parts(text, 0)
 
 
-class _StatementReader(WordReader):
+class _StatementReader(CommandReader):
     # --- lists
-
-    def newlines(self) -> None:
-        """Past blank lines and comments; here-documents start after the first."""
-        while True:
-            self.blanks()
-            if self.peek() != "\n":
-                return
-            self.at += 1
-            self.read_pending_documents()
 
     def next_statement(self, ends: Collection[str]) -> Statement | None:
         """The next statement of a list with what joins it; None before one of `ends`, a closing mark, or the end."""
@@ -172,8 +154,8 @@ class _StatementReader(WordReader):
                 return self.redirected(self.conditional())
             case "while" | "until":
                 return self.redirected(self.loop(word))
-            case "for" | "select":
-                return self.redirected(self.for_loop(word, line))
+            case "for":
+                return self.redirected(self.for_loop(line))
             case "case":
                 return self.redirected(self.alternatives(line))
             case "function":
@@ -187,9 +169,8 @@ class _StatementReader(WordReader):
                 return self.redirected(found)
             case "[[":
                 return self.redirected(self.condition(line))
-            case "coproc":
-                self.at += len(word)
-                return Group((self.command(),), True, (), True)
+            case "coproc" | "select":
+                raise self.fail(f"`{word}` is not read here; give the launch command alone")
         if self.peek(2) == "((" and (expression := self.arithmetic()) is not None:
             return self.redirected(Calculation(expression, line))
         if self.peek() == "(":
@@ -236,8 +217,8 @@ class _StatementReader(WordReader):
         self.keyword("done")
         return found
 
-    def for_loop(self, word: str, line: int) -> Statement:
-        self.at += len(word)
+    def for_loop(self, line: int) -> Statement:
+        self.at += len("for")
         self.blanks()
         counting: list[tuple[Part, ...]] = []
         name, words = "", None
@@ -260,7 +241,7 @@ class _StatementReader(WordReader):
             body = self.do_body()
         if counting:
             return CountingFor(counting[0], counting[1], counting[2], body, line)
-        return For(name, words, body, line, word == "select")
+        return For(name, words, body, line)
 
     def counting_parts(self, line: int) -> list[tuple[Part, ...]]:
         """The three expressions of `for ((...))`."""
@@ -329,7 +310,7 @@ class _StatementReader(WordReader):
         return Case(subject, tuple(found), line)
 
     def function(self, name: str) -> Statement:
-        match = _FUNCTION.match(self.text, self.at)
+        match = FUNCTION.match(self.text, self.at)
         if match:
             self.at = match.end()
         self.newlines()
@@ -372,89 +353,6 @@ class _StatementReader(WordReader):
                 break
             parts += word.parts
         return WordNode(tuple(parts), line)
-
-    def simple(self, line: int) -> Statement:
-        assignments: list[Assignment] = []
-        words: list[WordNode | Assignment] = []
-        redirects: list[Redirect] = []
-        while True:
-            self.blanks()
-            redirect = self.redirect()
-            if redirect is not None:
-                redirects.append(redirect)
-                continue
-            start = self.at
-            assigned = self.assignment()
-            if assigned is not None and (not words or not isinstance(assigned.value, WordNode)):
-                (words if words else assignments).append(assigned)
-                continue
-            self.at = start
-            word = self.word()
-            if word is None:
-                break
-            if not words and not assignments and _FUNCTION.match(self.text, self.at):
-                return self.function("".join(part.text for part in word.parts if isinstance(part, Text)))
-            words.append(word)
-        if not (assignments or words or redirects):
-            raise self.fail(f"{self.peek()!r} is not expected here" if self.peek() else "the text ends in a command")
-        return Simple(tuple(assignments), tuple(words), tuple(redirects), line)
-
-    def assignment(self) -> Assignment | None:
-        if not _ASSIGNMENT.match(self.text, self.at):
-            return None
-        name = self.take(NAME)
-        index = self.subscript(self.line) if self.peek() == "[" else None
-        operator = self.take(_ASSIGNS)
-        if not operator:
-            return None
-        if self.peek() == "(":
-            self.at += 1
-            return Assignment(name, index, operator == "+=", self.array(name))
-        value = self.word(assigned=True)
-        return Assignment(name, index, operator == "+=", value or WordNode((), self.line))
-
-    def element(self, name: str) -> Assignment | None:
-        """`[index]=value` among the values of a list."""
-        start = self.at
-        if _KEYED.match(self.text, start):
-            index = self.subscript(self.line)
-            if operator := self.take(_ASSIGNS):
-                value = self.word(assigned=True)
-                return Assignment(name, index, operator == "+=", value or WordNode((), self.line))
-        self.at = start
-        return None
-
-    def array(self, name: str) -> tuple[WordNode | Assignment, ...]:
-        line = self.line
-        found: list[WordNode | Assignment] = []
-        while True:
-            self.newlines()
-            if self.peek() == ")":
-                self.at += 1
-                return tuple(found)
-            word = self.element(name) or self.word()
-            if word is None:
-                if self.peek():
-                    raise self.fail(f"{self.peek()!r} is not expected in the list {name}=(")
-                raise self.fail(f"the list {name}=( is never closed with )", line)
-            found.append(word)
-
-    def redirect(self) -> Redirect | None:
-        match = _REDIRECT.match(self.text, self.at)
-        if match is None:
-            return None
-        self.at = match.end()
-        number, operator = match.groups()
-        self.blanks()
-        target = self.word()
-        if target is None:
-            raise self.fail(f"{operator} needs a file")
-        document = Document() if operator in ("<<", "<<-") else None
-        if document is not None:
-            delimiter = "".join(part.text for part in target.parts if isinstance(part, Text))
-            literal = any(isinstance(part, Text) and part.quoted for part in target.parts)
-            self.documents.append((document, delimiter, literal, operator == "<<-"))
-        return Redirect(operator, target, number, document)
 
     def substituted(self, opening: str) -> Body:
         line = self.line

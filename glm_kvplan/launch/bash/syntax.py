@@ -14,11 +14,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`$name`, `${name[index]operator argument}`, `${#name}`, `${!name}`. Inside its argument words may be quoted."""
+    """`$name`, `${name[subscript]operator argument}`, `${#name}`, `${!name}`; its argument may be quoted."""
 
     name: str
     quoted: bool
-    index: "tuple[Part, ...] | None" = None
+    subscript: "tuple[Part, ...] | None" = None
     operator: str = ""
     argument: "tuple[Part, ...]" = ()
     other: "tuple[Part, ...]" = ()  # what `/pattern/other` puts in
@@ -60,10 +60,10 @@ class WordNode:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`name=value`, `name[index]+=value`, `name=(values)`; among the values `[index]=value` has the list's name."""
+    """`name=value`, `name[subscript]+=value`, `name=(values)`; `[subscript]=value` among those has the list's name."""
 
     name: str
-    index: tuple[Part, ...] | None
+    subscript: tuple[Part, ...] | None
     append: bool
     value: "WordNode | tuple[WordNode | Assignment, ...]"
 
@@ -127,13 +127,12 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for name in words`; words None: the arguments. `select` asks which of the words it is."""
+    """`for name in words`; words None: the arguments."""
 
     name: str
     words: tuple[WordNode, ...] | None
     body: "Body"
     line: int
-    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

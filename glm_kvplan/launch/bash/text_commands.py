@@ -3,25 +3,23 @@
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.escapes import unescaped
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.printf_format import formatted
+from glm_kvplan.launch.bash.started_commands import Builtin, Started, told
 from glm_kvplan.launch.bash.values import known_text, mark_of, missing, plain
 from glm_kvplan.launch.marked_words import Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
-    from glm_kvplan.launch.bash.simple_commands import Started
-
-Builtin: TypeAlias = Callable[["Interpreter", "Started"], Truth]
 
 _MOST_NUMBERS = 1024
 
 
-def _echo(shell: "Interpreter", found: "Started") -> Truth:
+def _echo(shell: "Interpreter", found: Started) -> Truth:
     words = list(found.words[1:])
     options = ""
     while words and re.fullmatch("-[neE]+", words[0].text):
@@ -40,7 +38,7 @@ def _echo(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
-def _printf(shell: "Interpreter", found: "Started") -> Truth:
+def _printf(shell: "Interpreter", found: Started) -> Truth:
     words = list(found.words[1:])
     target = ""
     if len(words) > 1 and words[0].text == "-v":
@@ -56,22 +54,14 @@ def _printf(shell: "Interpreter", found: "Started") -> Truth:
     return True
 
 
-def _cat(shell: "Interpreter", found: "Started") -> Truth:
+def _cat(shell: "Interpreter", found: Started) -> Truth:
     if found.stdin is not None and all(word.text == "-" for word in found.words[1:]):
         shell.printed(found.stdin)
         return True
     return told(shell, found)
 
 
-def told(shell: "Interpreter", found: "Started") -> Truth:
-    """A command that is not run: it is told, and its status is not known."""
-    from glm_kvplan.launch.bash.simple_commands import external
-
-    external(shell, found)
-    return shell.doubt(f"`{found.words[0].text[:24]}`", found.line)
-
-
-def _pwd(shell: "Interpreter", found: "Started") -> Truth:
+def _pwd(shell: "Interpreter", found: Started) -> Truth:
     shell.printed((*(shell.scope.folder or missing("$PWD")), Piece("\n")))
     return True
 
@@ -79,7 +69,7 @@ def _pwd(shell: "Interpreter", found: "Started") -> Truth:
 def _path(change: Callable[..., str | None], options: str = "") -> Builtin:
     """A program that only says something of a path, given some of these options; None where it would look."""
 
-    def named(shell: "Interpreter", found: "Started") -> Truth:
+    def named(shell: "Interpreter", found: Started) -> Truth:
         words = [word for word in found.words[1:] if not options or not re.fullmatch(f"-[{options}]+", word.text)]
         texts = [known_text(word.value) for word in words]
         most = 2 if found.words[0].text == "basename" else 1
@@ -98,7 +88,7 @@ def _path(change: Callable[..., str | None], options: str = "") -> Builtin:
     return named
 
 
-def _seq(shell: "Interpreter", found: "Started") -> Truth:
+def _seq(shell: "Interpreter", found: Started) -> Truth:
     texts = [known_text(word.value) for word in found.words[1:]]
     if not 1 <= len(texts) <= 3 or not all(text and re.fullmatch("-?[0-9]{1,9}", text) for text in texts):
         return told(shell, found)

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from glm_kvplan.launch.bash.expansion import Field
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.regular_expressions import NotRead, groups_of
 from glm_kvplan.launch.bash.syntax import Condition, Part, Text, WordNode
 from glm_kvplan.launch.bash.values import Array, Scalar, Unset, is_empty, mark_of, missing, plain, text_of
+from glm_kvplan.launch.bash.word_splitting import Field
 from glm_kvplan.launch.marked_words import Mark
 
 if TYPE_CHECKING:

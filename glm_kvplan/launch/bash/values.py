@@ -91,13 +91,9 @@ def first_of(value: Value, name: str) -> Scalar:
 
 def weight(value: Value) -> int:
     """How many parts a value has."""
-    match value:
-        case Array(values) | Table(values):
-            return len(values)
-        case None | Unset():
-            return 1
-        case _:
-            return len(value)
+    if isinstance(value, tuple):
+        return len(value)
+    return len(value.values) if isinstance(value, Array | Table) else 1
 
 
 def _same(one: Value, other: Value) -> bool:

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from glm_kvplan.launch.bash.values import Scalar
+from glm_kvplan.launch.bash.values import Scalar, text_of
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 BLANKS = " \t\n"
@@ -17,6 +17,17 @@ def _tokens(separators: str) -> re.Pattern[str]:
     every = re.escape(separators[:_TOLERATED])
     blanks = re.escape("".join(char for char in separators if char in BLANKS)) or "\0"
     return re.compile(f"([^{every}]+)|([{blanks}]+)|(.)", re.DOTALL) if every else re.compile("(.+)()()", re.DOTALL)
+
+
+class Field(NamedTuple):
+    """A word after splitting, and its line."""
+
+    value: Scalar
+    line: int
+
+    @property
+    def text(self) -> str:
+        return text_of(self.value)
 
 
 class Segment(NamedTuple):
