@@ -119,6 +119,7 @@ def test_what_is_known_is_read(script: str, expected: dict[str, object]) -> None
         ("f() { f; }\nf\n" + SERVE, "functions call one another"),
         ("fi\n" + SERVE, "line 1: fi is not expected here"),
         ("select TP in 4 8; do break; done\n" + SERVE, "`select` is not read here; give the launch command"),
+        ("f() { local -n out=$1; out=8; }\nf TP\n" + SERVE, "line 1: `local -n` is not read here"),
         ("coproc " + SERVE, "line 1: `coproc` is not read here"),
         ("if true; then\n" + SERVE + "\ndone", "line 3: done is not expected here"),
         ("for i in 1 2\n" + SERVE, "line 2: do is expected here"),

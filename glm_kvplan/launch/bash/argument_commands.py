@@ -8,7 +8,17 @@ from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.lists import some_list
 from glm_kvplan.launch.bash.started_commands import Builtin, Started
-from glm_kvplan.launch.bash.values import UNSET, Scalar, first_of, known_text, missing, plain, text_of, uncounted
+from glm_kvplan.launch.bash.values import (
+    UNSET,
+    Scalar,
+    first_of,
+    known_text,
+    mark_of,
+    missing,
+    plain,
+    text_of,
+    uncounted,
+)
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
@@ -57,22 +67,19 @@ def _getopts(shell: "Interpreter", found: Started) -> Truth:
     options, name = known_text(found.words[1].value), found.words[2].text
     arguments = tuple(word.value for word in found.words[3:]) or shell.arguments()
     text = known_text(first_of(shell.get("OPTIND"), "OPTIND")) or "1"
-    if options is None or not re.fullmatch("[0-9]{1,4}", text):
+    counted = re.fullmatch("[0-9]{1,4}", text) is not None
+    at = max(1, int(text)) if counted else 1
+    _, letter = shell.option_letter if shell.option_letter[0] == at else (at, 1)
+    word = text_of(arguments[at - 1]) if at <= len(arguments) else ""
+    if options is None or not counted or (at <= len(arguments) and mark_of(arguments[at - 1]) is not None):
         for one in (name, "OPTARG", "OPTIND"):
             shell.assign(one, missing(f"${one}"))
         return shell.doubt("`getopts`", found.line)
-    at = max(1, int(text))
-    _, letter = shell.option_letter if shell.option_letter[0] == at else (at, 1)
-    word = text_of(arguments[at - 1]) if at <= len(arguments) else ""
     if letter == 1 and (not word.startswith("-") or len(word) < 2 or word == "--"):
         shell.assign("OPTIND", plain(str(at + (word == "--"))))
         shell.assign("OPTARG", UNSET)
         store(shell, name, plain("?"))
         return False
-    if known_text(arguments[at - 1]) is None:
-        for one in (name, "OPTARG", "OPTIND"):
-            shell.assign(one, missing(f"${one}"))
-        return shell.doubt("`getopts`", found.line)
     option, rest = word[letter], word[letter + 1 :]
     known = option in options.lstrip(":") and option != ":"
     wants = known and options[options.rindex(option) + 1 :].startswith(":")
@@ -82,12 +89,9 @@ def _getopts(shell: "Interpreter", found: Started) -> Truth:
     elif wants and at < len(arguments):
         value, at = arguments[at], at + 1
     silent = options.startswith(":")
-    if not known:
+    if not known or (wants and value is None):
         shell.assign("OPTARG", plain(option) if silent else UNSET)
-        store(shell, name, plain("?"))
-    elif wants and value is None:
-        shell.assign("OPTARG", plain(option) if silent else UNSET)
-        store(shell, name, plain(":" if silent else "?"))
+        store(shell, name, plain(":" if silent and known else "?"))
     else:
         shell.assign("OPTARG", UNSET if value is None else value)
         store(shell, name, plain(option))

@@ -14,7 +14,7 @@ from glm_kvplan.launch.bash.lists import (
     with_element,
 )
 from glm_kvplan.launch.bash.syntax import Assignment, WordNode
-from glm_kvplan.launch.bash.values import UNSET, Array, Scalar, Table, Unset, Value, first_of, plain
+from glm_kvplan.launch.bash.values import UNSET, Array, Scalar, Table, Unset, Value, first_of, missing
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
@@ -39,7 +39,7 @@ def store(shell: "Interpreter", target: str, value: Scalar, append: bool = False
 
 
 def _store(shell: "Interpreter", name: str, index: str | None, value: Scalar, append: bool) -> None:
-    if index is None and isinstance(shell.held(name), Array | Table):
+    if index is None and isinstance(shell.scope.get(name), Array | Table):
         index = "0"
 
     def made(before: Value) -> Scalar:
@@ -53,13 +53,13 @@ def _appended(shell: "Interpreter", name: str, before: Value, value: Scalar) -> 
     """What `name+=value` makes of one value."""
     if isinstance(before, Unset):
         return value
-    if "i" in shell.scope.attributes(name):
-        return (*plain("("), *first_of(before, name), *plain(")+("), *value, *plain(")"))
+    if shell.scope.attributes(name):
+        return missing(f"${name}")
     return (*first_of(before, name), *value)
 
 
 def _list(shell: "Interpreter", found: Assignment, nodes: tuple[WordNode | Assignment, ...]) -> Value:
-    before = shell.get(found.name) if found.append else shell.held(found.name)
+    before = shell.get(found.name) if found.append else shell.scope.get(found.name)
     if isinstance(before, Table):
         return _table(shell, found, nodes, before)
     before = before if found.append else UNSET

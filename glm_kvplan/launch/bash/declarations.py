@@ -1,11 +1,10 @@
 """`declare`, `local`, `export`, `unset` and their like, and what a declaration makes of every later value."""
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.assignments import assigned, store
-from glm_kvplan.launch.bash.dollar_reader import NAME
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.lists import target_of, without_element
 from glm_kvplan.launch.bash.started_commands import Started
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 
 DECLARE = ("export", "declare", "typeset", "local", "readonly")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?)(\+?)=")
-_KEPT = "ilunr"  # letters of attributes that change or forbid later assignments
-_DEEPEST_NAME = 10
+_SHAPES = frozenset("ilu")  # letters of attributes that change what is assigned
 
 
 def as_assignment(parts: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]] | None:
@@ -52,13 +50,14 @@ def declare(shell: "Interpreter", found: Started) -> Truth:
     if "p" in on or "F" in on or (command != "export" and "f" in on):
         shell.printed(missing("$(...)"))
         return shell.doubt(f"`{command}`", found.line)
+    if "n" in on and command != "export":
+        raise InputError(f"{shell.place(found.line)}: `{command} -n` is not read here; give the launch command alone")
     if command == "local" and not shell.locals:
         return False
     if command == "export" and "f" in on:
         return True
     is_local = command in ("local", "declare", "typeset") and bool(shell.locals) and "g" not in on
-    kept = on if command in ("local", "declare", "typeset") else on.replace("n", "")  # `export -n` takes back
-    attributes = (kept, off, command == "readonly")
+    attributes = (on, off, command == "readonly")
     status: Truth = True
     for word in found.words[1:]:
         match = _ASSIGNMENT.match(word.text)
@@ -72,11 +71,7 @@ def declare(shell: "Interpreter", found: Started) -> Truth:
             continue
         _begin(shell, target, is_local, attributes)
         if match:
-            value = _after(word.value, match.end())
-            if "n" in on:
-                shell.scope.set(target, value)
-            else:
-                _assign(shell, match[1], value, bool(match[2]), "g" in on)
+            _assign(shell, match[1], _after(word.value, match.end()), bool(match[2]), "g" in on)
         _finish(shell, target, command, attributes)
     for one in found.lists:
         _begin(shell, one.name, is_local, attributes)
@@ -102,16 +97,12 @@ def _begin(shell: "Interpreter", name: str, is_local: bool, attributes: tuple[st
         shell.locals[-1].update({name: shell.scope.get(name), key: shell.scope.get(key)})
         shell.scope.set(name, UNSET)
         shell.scope.set(key, plain(""))
-    kept = "".join(one for one in _KEPT if one != "r" and one in on)
-    if kept or any(one in off for one in _KEPT):
-        before = shell.scope.attributes(name)
-        if "l" in kept or "u" in kept:
-            before = before.replace("l", "").replace("u", "")
-        shell.scope.set(f"{name}/", plain("".join(sorted(set(before) - set(off) | set(kept)))))
-    if "A" in on and not isinstance(shell.held(name), Table):
+    if _SHAPES & {*on, *off}:
+        shell.scope.set(f"{name}/", plain(shell.scope.attributes(name).replace("s", "") + "s" * bool(_SHAPES & {*on})))
+    if "A" in on and not isinstance(shell.scope.get(name), Table):
         shell.assign(name, Table({}))
-    elif "a" in on and not isinstance(shell.held(name), Array | Table):
-        held = shell.held(name)
+    elif "a" in on and not isinstance(shell.scope.get(name), Array | Table):
+        held = shell.scope.get(name)
         shell.assign(name, Array((held,) if isinstance(held, tuple) else ()))
 
 
@@ -144,55 +135,28 @@ def unset(shell: "Interpreter", found: Started) -> Truth:
         name, index = target_of(word)
         if "f" in options or ("v" not in options and shell.scope.get(word) is None and word in shell.scope.functions):
             shell.scope.functions.pop(word, None)
-        elif not name:
+        elif not name or "n" in options:
             continue
         elif "r" in shell.scope.attributes(name):
             status = False
         elif index is not None:
             shell.assign(name, without_element(shell, name, index.strip("\"'")))
         else:
-            target = name if "n" in options else referred(shell, name)
-            shell.scope.set(f"{target}/", plain(""))
-            shell.assign(target, UNSET)
+            shell.scope.set(f"{name}/", plain(""))
+            shell.assign(name, UNSET)
     return status
 
 
-# --- what declarations make of values
+def shaped(name: str, attributes: str, value: Value) -> Value:
+    """What attributes leave of a value: whole numbers stay; what others become (`declare -i`, `-l`) is not known."""
 
+    def one(scalar: Scalar) -> Scalar:
+        if "?" not in attributes and re.fullmatch("0|-?[1-9][0-9]{0,17}", known_text(scalar) or ""):
+            return scalar
+        return (Piece(f"${name}", mark_of(scalar) or Mark(f"${name}")),)
 
-def referred(shell: "Interpreter", name: str) -> str:
-    """The variable that a name stands for (`declare -n`); "" where that is not known."""
-    for _ in range(_DEEPEST_NAME):
-        if "n" not in shell.scope.attributes(name):
-            return name
-        held = shell.scope.get(name)
-        target = known_text(held) if isinstance(held, tuple) else None
-        if target is None or not NAME.fullmatch(target):
-            return ""
-        name = target
-    return ""
-
-
-def reshaped(shell: "Interpreter", name: str, value: Value) -> Value:
-    """The value as the variable's attributes want it: a number, small or capital letters."""
-    attributes = shell.scope.attributes(name)
-    if not any(one in attributes for one in "ilu?") or value is None or isinstance(value, Unset):
+    if value is None or isinstance(value, Unset):
         return value
-    if "?" in attributes:
-        held = shell.scope.get(f"{name}/")
-        return (Piece(f"${name}", mark_of(held) if isinstance(held, tuple) else Mark(f"${name}")),)
     if isinstance(value, Array):
-        return Array(tuple(_reshaped(shell, attributes, one) for one in value.values))
-    if isinstance(value, Table):
-        return replace(value, values={key: _reshaped(shell, attributes, one) for key, one in value.values.items()})
-    return _reshaped(shell, attributes, value)
-
-
-def _reshaped(shell: "Interpreter", attributes: str, value: Scalar) -> Scalar:
-    text = known_text(value)
-    if "i" in attributes:
-        if text is None:
-            return (Piece("$((...))", mark_of(value)),)
-        return shell.expander.calculated((Text(text, True),), 0)
-    change = str.lower if "l" in attributes else str.upper
-    return tuple(piece._replace(text=change(piece.text)) if piece.mark is None else piece for piece in value)
+        return Array(tuple(map(one, value.values)))
+    return Table({key: one(scalar) for key, scalar in value.values.items()}) if isinstance(value, Table) else one(value)

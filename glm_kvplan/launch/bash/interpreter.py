@@ -12,7 +12,7 @@ from functools import partial, reduce
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash import syntax
 from glm_kvplan.launch.bash.branches import alternatives, branched, conditional
-from glm_kvplan.launch.bash.declarations import referred, reshaped
+from glm_kvplan.launch.bash.declarations import shaped
 from glm_kvplan.launch.bash.expansion import Expander
 from glm_kvplan.launch.bash.leaving import Frame, Leave, Truth
 from glm_kvplan.launch.bash.loops import counting_loop, for_loop, while_loop
@@ -130,13 +130,9 @@ class Interpreter:
         if text not in self.notes:
             self.notes.append(text)
 
-    def held(self, name: str) -> Value:
-        """A variable's value as the script has it."""
-        return self.scope.get(referred(self, name) if self.scope.declared else name)
-
     def get(self, name: str) -> Value:
         """A variable's value; what the user gives counts where the script leaves it open."""
-        found = self.held(name) if name not in _LIVE else None
+        found = self.scope.get(name) if name not in _LIVE else None
         if name in self.around.given and (found is None or (isinstance(found, tuple) and mark_of(found) is not None)):
             return plain(self.around.given[name])
         if name == "PWD" and found is None:
@@ -178,10 +174,10 @@ class Interpreter:
 
     def assign(self, name: str, value: Value) -> None:
         if self.scope.declared:
-            name = referred(self, name)
-            if not name or "r" in self.scope.attributes(name):
+            attributes = self.scope.attributes(name)
+            if "r" in attributes:
                 return
-            value = reshaped(self, name, value)
+            value = shaped(name, attributes, value) if attributes else value
         for frame in self.leaving:
             for left in frame.left:
                 value = joined((self.get(name), value), name, left.mark)
@@ -201,12 +197,10 @@ class Interpreter:
         outer, self.output, started = self.output, [], self.printing
         pieces = self.output
         self.printing = len(self.leaving)
-        self.testing += 1
         try:
-            self.status = self.substituted = self.apart(lambda: self.run_body(body))
+            self.status = self.substituted = self.apart(lambda: self.tested(body))
         finally:
             self.output, self.printing = outer, started
-            self.testing -= 1
         if is_a_file(body):
             pieces.append(missing("$(...)")[0])
         while pieces and pieces[-1].mark is None and pieces[-1].text.endswith("\n"):
@@ -229,14 +223,13 @@ class Interpreter:
             status = self.execute(statement)
         return status
 
-    def tested(self, body: Iterable[syntax.Statement], inverted: bool = False) -> Truth:
-        """The status of a body that is a condition."""
+    def tested(self, body: Iterable[syntax.Statement]) -> Truth:
+        """The status of a body that does not end the script where it fails: a condition, a substitution."""
         self.testing += 1
         try:
-            status = self.run_body(body)
+            return self.run_body(body)
         finally:
             self.testing -= 1
-        return negated(status) if inverted else status
 
     def execute(self, statement: syntax.Statement) -> Truth:
         self.status = status = self.executed(statement)
@@ -253,7 +246,9 @@ class Interpreter:
             case syntax.AndOr():
                 return self.joined_to(self.tested((statement.first,)), statement.others)
             case syntax.Pipeline(parts, inverted):
-                return negated(self.inverted(parts)) if inverted else self.pipeline(parts)
+                if inverted:
+                    return negated(self.tested((syntax.Pipeline(parts, False),)))
+                return self.pipeline(parts)
             case syntax.If():
                 return conditional(self, statement.branches)
             case syntax.Loop():
@@ -295,13 +290,6 @@ class Interpreter:
         if checked is None and found != all_of_them:
             return Mark("`set -o pipefail`")
         return all_of_them if checked else found
-
-    def inverted(self, parts: Sequence[syntax.Statement]) -> Truth:
-        self.testing += 1
-        try:
-            return self.pipeline(parts)
-        finally:
-            self.testing -= 1
 
     @contextmanager
     def redirected(self, redirects: Sequence[syntax.Redirect]) -> Iterator[None]:

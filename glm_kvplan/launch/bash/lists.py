@@ -115,7 +115,7 @@ def with_element(shell: "Interpreter", name: str, before: Value, index: str, mad
 
 def without_element(shell: "Interpreter", name: str, index: str) -> Value:
     """The variable after `unset name[index]`."""
-    before = shell.held(name)
+    before = shell.scope.get(name)
     if isinstance(before, Table) and index not in (OPEN, "@", "*"):
         return Table({key: value for key, value in before.values.items() if key != index})
     values = elements(before)

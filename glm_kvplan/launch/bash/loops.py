@@ -8,7 +8,7 @@ from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.branches import branched
 from glm_kvplan.launch.bash.leaving import Leave, Truth
 from glm_kvplan.launch.bash.syntax import Body, CountingFor, For, Loop
-from glm_kvplan.launch.bash.truth import number_holds
+from glm_kvplan.launch.bash.truth import negated, number_holds
 from glm_kvplan.launch.bash.values import Scalar, mark_of
 from glm_kvplan.launch.marked_words import Mark, Piece
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def while_loop(shell: "Interpreter", found: Loop) -> Truth:
-    return _followed(
-        shell, lambda: shell.tested(found.condition, inverted=found.until), lambda: _round(shell, found.body)
-    )
+    def holds() -> Truth:
+        status = shell.tested(found.condition)
+        return negated(status) if found.until else status
+
+    return _followed(shell, holds, lambda: _round(shell, found.body))
 
 
 def counting_loop(shell: "Interpreter", found: CountingFor) -> Truth:

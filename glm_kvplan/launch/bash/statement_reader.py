@@ -3,25 +3,9 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+from glm_kvplan.launch.bash import syntax
 from glm_kvplan.launch.bash.command_reader import FUNCTION, CommandReader
-from glm_kvplan.launch.bash.syntax import (
-    AndOr,
-    Body,
-    Calculation,
-    Case,
-    Condition,
-    CountingFor,
-    For,
-    Function,
-    Group,
-    If,
-    Loop,
-    Part,
-    Pipeline,
-    Statement,
-    Text,
-    WordNode,
-)
+from glm_kvplan.launch.bash.syntax import Body, Part, Statement, Text, WordNode
 from glm_kvplan.launch.marked_words import Piece
 
 _RESERVED = re.compile(
@@ -66,12 +50,9 @@ class _StatementReader(CommandReader):
 
     def next_statement(self, ends: Collection[str]) -> Statement | None:
         """The next statement of a list with what joins it; None before one of `ends`, a closing mark, or the end."""
-        while True:
+        self.newlines()
+        while self.semicolon():
             self.newlines()
-            if self.peek() == ";" and self.peek(2) not in (";;", ";&"):
-                self.at += 1
-                continue
-            break
         if not self.peek() or self.peek() in ")" or self.peek(2) in (";;", ";&"):
             return None
         word = self.reserved()
@@ -83,11 +64,15 @@ class _StatementReader(CommandReader):
         self.blanks()
         if self.peek() == "&" and self.peek(2) != "&&":
             self.at += 1
-            return Group((found,), True, (), True)
-        if self.peek() == ";" and self.peek(2) not in (";;", ";&"):
-            self.at += 1
-        elif self.peek() and self.peek() not in "\n;)":
+            return syntax.Group((found,), True, (), True)
+        if not self.semicolon() and self.peek() and self.peek() not in "\n;)":
             raise self.fail(f"{self.peek()!r} is not expected here")
+        return found
+
+    def semicolon(self) -> bool:
+        """Past a semicolon that ends no alternative of `case`."""
+        found = self.peek() == ";" and self.peek(2) not in (";;", ";&")
+        self.at += found
         return found
 
     def body(self, *ends: str) -> Body:
@@ -106,7 +91,7 @@ class _StatementReader(CommandReader):
             self.blanks()
             operator = self.peek(2)
             if operator not in ("&&", "||"):
-                return AndOr(first, tuple(others)) if others else first
+                return syntax.AndOr(first, tuple(others)) if others else first
             self.at += 2
             self.newlines()
             others.append((operator, self.pipeline()))
@@ -127,7 +112,7 @@ class _StatementReader(CommandReader):
             self.at += 2 if self.peek(2) == "|&" else 1
             self.newlines()
             parts.append(self.command())
-        return parts[0] if len(parts) == 1 and not negated else Pipeline(tuple(parts), negated)
+        return parts[0] if len(parts) == 1 and not negated else syntax.Pipeline(tuple(parts), negated)
 
     # --- commands
 
@@ -164,7 +149,7 @@ class _StatementReader(CommandReader):
                 return self.function(self.name_here())
             case "{":
                 self.at += 1
-                found = Group(self.body("}"), False)
+                found = syntax.Group(self.body("}"), False)
                 self.keyword("}")
                 return self.redirected(found)
             case "[[":
@@ -172,10 +157,10 @@ class _StatementReader(CommandReader):
             case "coproc" | "select":
                 raise self.fail(f"`{word}` is not read here; give the launch command alone")
         if self.peek(2) == "((" and (expression := self.arithmetic()) is not None:
-            return self.redirected(Calculation(expression, line))
+            return self.redirected(syntax.Calculation(expression, line))
         if self.peek() == "(":
             self.at += 1
-            found = Group(self.substituted("("), True)
+            found = syntax.Group(self.substituted("("), True)
             return self.redirected(found)
         return self.simple(line)
 
@@ -188,7 +173,7 @@ class _StatementReader(CommandReader):
             if redirect is None:
                 break
             redirects.append(redirect)
-        return Group((statement,), False, tuple(redirects)) if redirects else statement
+        return syntax.Group((statement,), False, tuple(redirects)) if redirects else statement
 
     def conditional(self) -> Statement:
         branches: list[tuple[Body, Body]] = []
@@ -204,12 +189,12 @@ class _StatementReader(CommandReader):
             self.at += len(word)
             branches.append(((), self.body("fi")))
         self.keyword("fi")
-        return If(tuple(branches))
+        return syntax.If(tuple(branches))
 
     def loop(self, word: str) -> Statement:
         self.at += len(word)
         condition = self.body("do")
-        return Loop(condition, self.do_body(), word == "until")
+        return syntax.Loop(condition, self.do_body(), word == "until")
 
     def do_body(self) -> Body:
         self.keyword("do")
@@ -240,8 +225,8 @@ class _StatementReader(CommandReader):
         else:
             body = self.do_body()
         if counting:
-            return CountingFor(counting[0], counting[1], counting[2], body, line)
-        return For(name, words, body, line)
+            return syntax.CountingFor(counting[0], counting[1], counting[2], body, line)
+        return syntax.For(name, words, body, line)
 
     def counting_parts(self, line: int) -> list[tuple[Part, ...]]:
         """The three expressions of `for ((...))`."""
@@ -307,14 +292,14 @@ class _StatementReader(CommandReader):
             self.at += len(ending)
             found.append((tuple(patterns), body, ending or ";;"))
         self.keyword("esac")
-        return Case(subject, tuple(found), line)
+        return syntax.Case(subject, tuple(found), line)
 
     def function(self, name: str) -> Statement:
         match = FUNCTION.match(self.text, self.at)
         if match:
             self.at = match.end()
         self.newlines()
-        return Function(name, self.command())
+        return syntax.Function(name, self.command())
 
     def condition(self, line: int) -> Statement:
         """`[[ ... ]]`: its operators as words of their own."""
@@ -333,7 +318,7 @@ class _StatementReader(CommandReader):
             if word is None:
                 raise self.fail(f"{self.peek()!r} is not expected here")
             if word.parts == (Text("]]", False),):
-                return Condition(tuple(tokens), line)
+                return syntax.Condition(tuple(tokens), line)
             tokens.append(word)
             if word.parts == (Text("=~", False),):
                 self.blanks()

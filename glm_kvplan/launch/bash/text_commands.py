@@ -66,23 +66,18 @@ def _pwd(shell: "Interpreter", found: Started) -> Truth:
     return True
 
 
-def _path(change: Callable[..., str | None], options: str = "") -> Builtin:
+def _path(change: Callable[..., str | None], options: str = "", most: int = 1) -> Builtin:
     """A program that only says something of a path, given some of these options; None where it would look."""
 
     def named(shell: "Interpreter", found: Started) -> Truth:
         words = [word for word in found.words[1:] if not options or not re.fullmatch(f"-[{options}]+", word.text)]
         texts = [known_text(word.value) for word in words]
-        most = 2 if found.words[0].text == "basename" else 1
-        said = None
-        if found.words[0].text == "readlink" and len(words) + 1 == len(found.words):
-            most = 0  # without -f it looks at a link
-        if 1 <= len(texts) <= most and None not in texts and not any(word.text.startswith("-") for word in words):
-            said = change(*texts)
-        if said is not None:
-            shell.printed((*plain(said), Piece("\n")))
-        else:
-            mark = next((mark for word in words if (mark := mark_of(word.value)) is not None), None)
-            shell.printed(missing("$(...)") if mark is None else (Piece("$(...)", mark),))
+        looks = found.words[0].text == "readlink" and len(words) + 1 == len(found.words)  # at a link, without -f
+        known = 1 <= len(texts) <= most and None not in texts and not any(word.text.startswith("-") for word in words)
+        said = change(*texts) if known and not looks else None
+        mark = next((mark for word in words if (mark := mark_of(word.value)) is not None), None)
+        unknown = missing("$(...)") if mark is None else (Piece("$(...)", mark),)
+        shell.printed(unknown if said is None else plain(f"{said}\n"))
         return True
 
     return named
@@ -116,7 +111,7 @@ TEXT_COMMANDS: Mapping[str, Builtin] = {
     "realpath": _path(_absolute, "emqs"),
     "readlink": _path(_absolute, "femnqs"),
     "dirname": _path(lambda path: posixpath.dirname(path.rstrip("/")) or ("/" if path.startswith("/") else ".")),
-    "basename": _path(_last),
+    "basename": _path(_last, most=2),
     "echo": _echo,
     "printf": _printf,
     "cat": _cat,
