@@ -190,6 +190,14 @@ def test_complaints_point_at_their_line(text: str, line: int, says: str) -> None
     assert says in found
 
 
+@pytest.mark.parametrize(("confidence", "share"), [("", 0.99), (", confidence: mean", 0.0), (", confidence: 0.9", 0.9)])
+def test_how_much_of_the_time_a_mix_is_promised(confidence: str, share: float) -> None:
+    found = read(f"flags: {{}}\nexpect: {{min_concurrency: 1, contexts: '80%:8k,20%:128k'{confidence}}}\n")
+    mix = found.content.expect.wanted.contexts
+    assert mix is not None and (mix.confidence, mix.longest) == (share, 131_072)
+    assert read("flags: {}\nexpect: {min_concurrency: 1}\n").content.expect.wanted.contexts is None
+
+
 def test_an_unknown_key_is_shown_in_part() -> None:
     assert "unknown key 'flags." + "y" * 74 + "';" in complaint("flags:\n  " + "y" * 99 + ": 1\n")
 

@@ -92,6 +92,17 @@ def test_a_warning_that_is_tolerated(tmp_path: Path) -> None:
     assert checked.holds and checked.verdict == "holds"
 
 
+def test_a_launch_in_another_folder_that_is_allowed_is_marked_too(tmp_path: Path) -> None:
+    (tmp_path / "serve.sh").write_text("sglang serve zai-org/GLM-5.3-Flash --tp 4 \\\n  --max-running-requests 16\n")
+    folder = tmp_path / "plans"
+    folder.mkdir()
+    path = folder / "a.yaml"
+    path.write_text("gpu: B200\nlaunch_file: ../serve.sh\nexpect: {max_running_requests: 40}\n")
+    assert check_file(str(path)).error is not None
+    cause = one(check_file(str(path), root=tmp_path), "max_running_requests").cause
+    assert cause is not None and cause.line == 2 and cause.path.endswith("serve.sh")
+
+
 def test_an_expectation_that_holds_needs_no_note(tmp_path: Path) -> None:
     text = "gpu: B200\nflags: {tp_size: 4}\nexpect:\n  min_total_tokens: 1\n  tolerate: {min_total_tokens: why}\n"
     checked = check(tmp_path, text)

@@ -123,6 +123,18 @@ def test_a_flag_has_its_reason() -> None:
     ]
 
 
+def test_the_columns_of_two_sides() -> None:
+    pool, size, flag = Change("pool", "x", 1, 2, 1), SLOTS, Change("flag", "y", 1, 2, 0)
+    for change, kinds in (
+        (pool, ["text", "binary", "binary", "binary_change"]),
+        (size, ["text", "count", "count", "change"]),
+        (flag, ["code", "text", "text", "text"]),
+    ):
+        columns = table(diff_page(diff(change))).columns
+        assert [column.kind for column in columns] == kinds
+        assert [str(column.title) for column in columns[1:3]] == ["A", "B"]
+
+
 def test_notes_say_whose_they_are() -> None:
     found = diff()
     noted = found._replace(

@@ -24,7 +24,7 @@ from glm_kvplan.engines.sglang.answers.reconcile_answer import ReconcileAnswer, 
 from glm_kvplan.engines.sglang.answers.reconcile_page import reconcile_page
 from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.answers.served_now import served_now
-from glm_kvplan.engines.sglang.answers.terms import terms
+from glm_kvplan.engines.sglang.answers.terms import in_memory, terms
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Fit
 from glm_kvplan.engines.sglang.components.decode_overrun import DecodeOverrun
@@ -35,7 +35,7 @@ from glm_kvplan.errors import InputError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.model.loader import load_model
 from glm_kvplan.show.format import count, decimal, gib
-from glm_kvplan.show.page import Cell, Code, Line, Page, Section, Table
+from glm_kvplan.show.page import Cell, Code, Line, Page, Section, Table, Verdict
 from glm_kvplan.units import GIB
 from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven, Workload
 
@@ -106,10 +106,17 @@ def test_a_difference_is_shown_where_it_says_something(
 
 
 def test_notes_stand_below_the_rows_once() -> None:
-    noted = (("a", "x"), ("b", "exact with 2.10 GiB less free"), ("a", "x"), ("c", "x"), ("d", ""))
+    noted = (
+        ("a", "x"),
+        ("b", "exact with 2.10 GiB less free"),
+        ("a", "x"),
+        ("c", "x"),
+        ("d", ""),
+        ("e", "exact with care"),
+    )
     rows = [Row(name, "", "1", "1", 0, True, "flags", note) for name, note in noted]
     numbers = reconcile_page(reconciled()._replace(rows=tuple(rows))).sections[0]
-    assert texts(numbers) == ["a, c: x", "b: exact with 2.10 GiB less free"]
+    assert texts(numbers) == ["a, c: x", "b: exact with 2.10 GiB less free", "e: exact with care"]
     assert numbers.quiet and reconcile_page(reconciled()).sections[1].quiet
 
 
@@ -122,8 +129,8 @@ def test_the_boot_and_its_memory() -> None:
     weights = f"weights {memory.target_weights_gib:.2f} + {memory.draft_weights_gib:.2f} draft"
     around = f"{memory.pre_gib:.2f} GiB free before the load, {memory.available_gib:.2f} after it ({weights})"
     assert str(read.text) == around
-    second = reconcile_page(reconciled(2, 3)).lead
-    assert str(second[1].text).startswith(f"boot 2 of 3, {found.boot.origin}; ")
+    second = reconcile_page(reconciled(1, 2)).lead
+    assert str(second[1].text).startswith(f"boot 1 of 2, {found.boot.origin}; ")
     plain = reconcile_page(found._replace(memory=memory._replace(draft_weights_gib=None))).lead[2]
     assert str(plain.text).endswith(f"(weights {memory.target_weights_gib:.2f})")
     assert "no memory reading" in str(reconcile_page(found._replace(memory=None)).lead[2].text)
@@ -205,6 +212,19 @@ def test_what_is_advised() -> None:
     kept = found._replace(conversations_kept=3)
     assert texts(sections(kept)["The engine's own split"])[1] == "keeps 3 finished conversations cached on a worker"
     assert len(texts(sections(found._replace(conversations_kept=0))["The engine's own split"])) == 1
+
+
+def test_what_is_remarked_of_the_memory() -> None:
+    """And that all is an upper bound, where the draft is not known."""
+    draft = {"tp_size": 4, "speculative_algorithm": "EAGLE3", "speculative_draft_model_path": "/nowhere/draft"}
+    made = plan(draft, gpu="b200", engine="0.5.23")
+    bound = answer_advise(made, Demand(parse_contexts("64k"), 8), MemoryGiven(177.0, 126.0))
+    for found, remarks in ((bound, 2), (advised("fits"), 1)):
+        verdict = advise_page(found).verdict
+        assert verdict is not None and len(verdict.remarks) == remarks
+        assert "before the load" in str(verdict.remarks[0])
+    served = str(sections(bound)["Flags to add"].blocks[0].introduction)
+    assert "they serve at most 8 of 8" in served
 
 
 def test_how_far_the_estimate_moves_what_is_served() -> None:
@@ -458,6 +478,14 @@ def test_the_words_of_the_engine_at_the_foot() -> None:
     assert [*map(str, terms(one))] == ["a state slot holds one KDA state, of all KDA layers; a request takes 5 slots"]
     assert len(terms(one, ranks=True)) == 1 and str(terms(one, ranks=True)[0]).startswith("a rank is ")
     assert str(terms(several)[1]).startswith("a DP worker is ")
+
+
+def test_a_verdict_on_memory_of_kernels_that_do_not_run() -> None:
+    head = head_of(plan({"tp_size": 8}, gpu="h200"))
+    verdict = Verdict("Yes.", "good", ("r",))
+    assert head.deployment["kernels_run"] and in_memory(head, verdict) == verdict
+    told = in_memory(head._replace(deployment={**head.deployment, "kernels_run": False}), verdict)
+    assert str(told.text).endswith("In memory: Yes.") and (told.tone, told.remarks) == ("bad", ("r",))
 
 
 def test_what_a_decode_server_takes_beyond_its_budget() -> None:

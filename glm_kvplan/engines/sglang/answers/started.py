@@ -9,7 +9,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
-from glm_kvplan.engines.sglang.sizing.workload_cost import estimate
+from glm_kvplan.engines.sglang.sizing.workload_cost import Estimate, estimate
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import Workload
 
@@ -24,42 +24,38 @@ def started(
     Raises InputError for memory that is unknown or cannot be, RefusedError where the engine refuses the flags.
     """
     answer = boot(plan, given, prompt)
-    starts = answer.failure is None and answer.map is not None
-    cost = estimate(plan, Workload(context, 1)).stages[answer.stage]
+    cost = estimate(plan, Workload(context, 1))
     return Started(
         context,
         None if answer.failure is None else str(answer.failure),
-        (*_shared(plan, given, answer, context, mix), *_own(plan, answer)),
-        {segment.name: segment.nbytes for segment in answer.map.segments} if starts and answer.map else {},
+        (*_shared(plan, given, answer, cost, context, mix), *_own(plan, answer)),
+        {} if answer.map is None else {segment.name: segment.nbytes for segment in answer.map.segments},
         tuple(_bounds(plan, answer, context)),
-        cost.ledgers,
+        cost.stages[answer.stage].ledgers,
         tuple(answer.weight_notes),
     )
 
 
 def _sizes(answer: Boot) -> PoolSizes:
+    """Of a start that is refused none, which serve nobody."""
     return answer.solution.sizes if answer.failure is None else PoolSizes(0, 0, 0)
 
 
-def _shared(plan: Plan, given: MemoryGiven, answer: Boot, context: int, mix: Contexts | None) -> Iterator[Measure]:
-    deployment, sizes = plan.deployment, _sizes(answer)
-    serves = answer.failure is None and context <= deployment.context_length
-    rank = estimate(plan, Workload(context, 1))
-    cost = rank.stages[answer.stage]
-    tokens = rank.request_tokens
+def _shared(
+    plan: Plan, given: MemoryGiven, answer: Boot, cost: Estimate, context: int, mix: Contexts | None
+) -> Iterator[Measure]:
+    deployment, sizes, rank = plan.deployment, _sizes(answer), cost.stages[answer.stage]
     yield Measure("gpus", plan.gpus, "GPU", "deployment")
     if mix is not None:
-        held = resident(mix, deployment, sizes).requests if answer.failure is None else 0
-        yield Measure("requests_of_mix", held, "request", "deployment")
-    requests = resident(contexts([(context, 1)]), deployment, sizes).requests if serves else 0
+        yield Measure("requests_of_mix", resident(mix, deployment, sizes).requests, "request", "deployment")
+    requests = resident(contexts([(context, 1)]), deployment, sizes).requests
     yield Measure("requests_at_context", requests, "request", "deployment")
-    longest = longest_context(deployment, sizes) if answer.failure is None else 0
-    yield Measure("longest_context", longest, "token", "deployment")
+    yield Measure("longest_context", longest_context(deployment, sizes), "token", "deployment")
     cached = Server(plan, given).cache_bytes if answer.failure is None else 0
     yield Measure("cache_bytes", cached, "byte", "deployment")
-    yield Measure("token_bytes", cost.unit_bytes["token"], "byte", "GPU")
-    yield Measure("request_bytes", sum(cost.request_bytes(tokens).values()), "byte", "GPU")
-    yield Measure("fixed_bytes", sum(cost.request_bytes(0).values()), "byte", "GPU")
+    yield Measure("token_bytes", rank.unit_bytes["token"], "byte", "GPU")
+    yield Measure("request_bytes", sum(rank.request_bytes(cost.request_tokens).values()), "byte", "GPU")
+    yield Measure("fixed_bytes", sum(rank.request_bytes(0).values()), "byte", "GPU")
 
 
 def _own(plan: Plan, answer: Boot) -> Iterator[Measure]:
