@@ -1,11 +1,13 @@
 """What the shorter pages say of their answers: reconcile, advise, explain, pools, two releases, the heads and feet."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 from boots import held
 
+from glm_kvplan.allocate.validation import Allocating
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.load_verdict import ServedNow
 from glm_kvplan.engines.planner import plan
@@ -25,6 +27,8 @@ from glm_kvplan.engines.sglang.answers.reconcile_page import reconcile_page
 from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.answers.served_now import served_now
 from glm_kvplan.engines.sglang.answers.terms import in_memory, terms
+from glm_kvplan.engines.sglang.answers.validate_answer import ValidateAnswer, answer_validate
+from glm_kvplan.engines.sglang.answers.validate_page import validate_page
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Fit
 from glm_kvplan.engines.sglang.components.decode_overrun import DecodeOverrun
@@ -395,6 +399,50 @@ def test_a_rank_says_its_stage_where_there_are_several(stages: int, said: int) -
     assert told[1:-1] == ["pipeline rank 1: layers 22-44"] * said
 
 
+@cache
+def validated(**flags: Any) -> ValidateAnswer:
+    pytest.importorskip("torch")
+    made = plan({"tp_size": 4, **flags}, gpu="h200", engine="0.5.23")
+    return answer_validate(made, Workload(4096, 2), None, Allocating("meta"))
+
+
+def test_a_validation_and_its_record() -> None:
+    found = validated()
+    assert (found.built_by, found.ok, found.scale, found.warnings) == ("torch", True, 1.0, ())
+    page, record = validate_page(found), validate_page(found, record=True)
+    assert [str(section.title) for section in page.sections] == ["Tensors", "Measures"]
+    assert all(section.quiet for section in page.sections)
+    assert str(page.lead[-1].text).endswith("tensors built by torch") and page.lead[0].text == found.head.layout
+    assert [str(section.title) for section in record.sections] == [
+        "Machine and versions", "Flags", "Tensors", "Measures",
+    ]  # fmt: skip
+    assert not any(section.quiet for section in record.sections)
+    (versions,) = (block for block in record.sections[0].blocks if isinstance(block, Table))
+    assert [row.cells for row in versions.rows] == [*found.environment.items()] and not versions.head
+    (flags,) = record.sections[1].blocks
+    assert isinstance(flags, Code) and flags.text == "\n".join(
+        f"{name} = {value}" for name, value in found.flags.items()
+    )
+    told = [str(line.text) for line in record.lead]
+    assert told[1] == str(found.head.title) and "pipeline rank 0, layers 0-44" in told
+    assert f"device: {'meta'}" in told[-3] and told[-3].endswith(f"{found.keep_free_bytes:,} B kept free")
+    assert found.touched and told[-2] == f"tensors built by torch, zero-filled, {found.seconds:.2f} s"
+    sizes = found.allocated_sizes
+    assert told[-1].startswith(f"sizes taken: {sizes.tokens:,} tokens, {sizes.state_slots} state slots, ")
+    untouched = validate_page(found._replace(touched=False, flags={}), record=True)
+    assert "not touched" in str(untouched.lead[-2].text)
+    (bare,) = untouched.sections[1].blocks
+    assert isinstance(bare, Code) and bare.text == "(none)"
+
+
+def test_fewer_requests_than_were_asked_for_are_a_warning() -> None:
+    """Five state slots are those of one request."""
+    found = validated(max_mamba_cache_size=5)
+    assert (found.asked_sizes.running_requests, found.sizes.running_requests) == (2, 1)
+    (warning,) = map(str, found.warnings)
+    assert warning == "2 requests asked; the tokens and state slots admit fewer"
+
+
 # --- two releases ----------------------------------------------------------------------------------------------------
 
 
@@ -444,6 +492,13 @@ def test_the_model_s_layers_and_widths() -> None:
     ]
     assert layers.rows[-1].cells[2:] == ("0-44", "1-45") and layers.rows[-1].tone == "strong"
     assert all(section.quiet for section in page.sections)
+    assert widths.columns[1].kind == "count"
+    notes = {str(row.cells[2].value) for row in widths.rows if isinstance(row.cells[2], Cell)}
+    assert {"num_attention_heads", "num_nextn_predict_layers", "max_position_embeddings"} <= notes
+    vision = found.vision
+    assert vision is not None and "no num_hidden_layers in vision_config" in notes
+    deep = model_page(found._replace(vision=replace(vision, num_hidden_layers=24)))
+    assert str(tables(deep)[1].rows[-1].cells[2].value) == "num_hidden_layers 24"
     told = {str(row.cells[0].value): row.cells[1] for row in widths.rows if isinstance(row.cells[0], Cell)}
     assert told["attention heads"] == 64 and told["draft (MTP) layers"] == 1 and told["context length"] == 1_048_576
     bare = {str(row.cells[0].value): row.cells[1] for row in tables(model_page(found._replace(vision=None)))[1].rows
