@@ -1,6 +1,8 @@
 """Every resolved value of a vLLM launch with its reason: given, by the card, by the release, by another flag."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -448,3 +450,12 @@ def test_weights_of_a_stand_in_are_of_the_served_name() -> None:
     assert plan().weight_format[:2] == ("fp8", "quantization_config: fp8") and not plan().weight_format.assumed
     launched: Plan = kv.plan(launch="vllm serve zai-org/GLM-5.3-Flash", engine="vllm", gpu="h200")
     assert launched.weight_format.assumed
+
+
+def test_weights_of_a_folder_are_of_its_name_where_its_config_says_nothing(tmp_path: Path) -> None:
+    config = {name: value for name, value in plan().model.config.items() if name != "quantization_config"}
+    folder = tmp_path / "GLM-5.3-Flash-NVFP4"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    own: Plan = kv.plan({}, engine="vllm", gpu="h200", model=str(folder))
+    assert own.served is None and own.weight_format[:2] == ("nvfp4", "the name 'glm-5.3-flash-nvfp4'")

@@ -68,6 +68,7 @@ def test_a_release_that_refuses_is_no_fit_unless_it_is_named() -> None:
     found = fitted(sized(plan("0.33.0", decode_context_parallel_size=2)), flags=flags)
     refused = {fit.engine: fit.refused for fit in found.fits if fit.refused}
     assert set(refused) == {"0.30.0", "0.31.0"} and all(refused.values())
+    assert {fit[1:3] for fit in found.fits if fit.refused} == {(0, 0)}
     assert found.explained and found.plan.profile.release == "0.33.0"
     with pytest.raises(RefusedError, match="knows no decode context parallelism"):
         fitted(sized(plan("0.33.0")), flags=flags, engine="vllm-0.30.0")

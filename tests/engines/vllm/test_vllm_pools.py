@@ -138,6 +138,7 @@ def test_a_wrong_view_is_not_equal() -> None:
     whole = torch.zeros(128, dtype=torch.int8)
     good = [torch.as_strided(whole.view(torch.uint8), (4, 1, 2, 8), (32, 16, 8, 1), 16 * each) for each in range(2)]
     assert look_at(view, good, 128).equal
+    assert (view.end, view.first_stride, view.used_bytes) == (128, 32, 64)
     assert not look_at(view, good, 120).inside
     assert not look_at(view._replace(layer_stride=32), good, 256).equal
     assert not look_at(view._replace(block_stride=16), good, 128).equal

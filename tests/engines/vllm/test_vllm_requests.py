@@ -10,6 +10,7 @@ from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.priced_moves import priced_moves, remedies
 from glm_kvplan.engines.vllm.request_cost import block_uses, fixed_cost, request_cost, token_bytes
 from glm_kvplan.engines.vllm.served_requests import blocks_of_mix, served
+from glm_kvplan.engines.vllm.start import start
 from glm_kvplan.engines.vllm.starting import begin
 from glm_kvplan.errors import KvplanError
 from glm_kvplan.memory.given import MemoryGiven
@@ -82,6 +83,16 @@ def test_a_mix_is_held_to_the_last_request() -> None:
     assert found.requests == 2 * found.per_engine
     assert blocks_of_mix(begun.start, mix, found.per_engine) <= begun.start.usable
     assert blocks_of_mix(begun.start, mix, found.per_engine + 1) > begun.start.usable
+
+
+def test_a_mix_may_take_the_last_block() -> None:
+    made, mix = plan(max_model_len=131072), parse_contexts("0.8:8k,0.2:128k")
+    begun = begin(made, MEASURED)
+    for requests in (5, 20):
+        needed = blocks_of_mix(begun.start, mix, requests) + 1  # and the one that is never given out
+        for blocks, fit in ((needed, requests), (needed - 1, requests - 1)):
+            tight = start(made.with_flags(max_num_seqs=64).blocks, blocks * made.blocks.nbytes)
+            assert tight.failure is None and served(tight, mix).requests == fit
 
 
 def test_estimated_memory_has_ends() -> None:

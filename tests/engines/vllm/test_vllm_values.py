@@ -1,6 +1,7 @@
 """vLLM's values never change once made, and small tables say what the engine says: switches, kernels, placements."""
 
 from dataclasses import FrozenInstanceError, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from glm_kvplan.engines.vllm.start import Start
 from glm_kvplan.engines.vllm.starting import Begun
 from glm_kvplan.engines.vllm.weight_placement import SEQUENCE_PARALLEL, placement
 from glm_kvplan.errors import InputError
+from glm_kvplan.launch.launch import Launch
+from glm_kvplan.launch.marked_words import Word
 
 
 @pytest.mark.parametrize("kind", [Blocks, Deployment, Plan, EngineProfile, Rank, Start, Begun])
@@ -84,7 +87,7 @@ def test_shared_experts_are_whole_where_each_gpu_takes_its_own_tokens() -> None:
         assert placed(**both, all2all_backend=other).shared == 4
     assert placed(data_parallel_size=2).shared == 4
     assert placed(enable_expert_parallel=True).shared == 4
-    assert placed(**both, tensor_parallel_size=1).shared == 1
+    assert placed(**both, tensor_parallel_size=1).shared == 1 == placed(**both, tensor_parallel_size=2).shared
     assert set(SEQUENCE_PARALLEL) == {
         "allgather_reducescatter", "deepep_high_throughput", "deepep_low_latency", "deepep_v2",
         "flashinfer_nvlink_one_sided", "mori_high_throughput", "mori_low_latency", "nixl_ep",
@@ -111,3 +114,12 @@ def test_the_engine_by_its_names() -> None:
     with pytest.raises(InputError, match=r"--engine vllm-0\.30\.0 --engine vllm-0\.33\.0"):
         ENGINE.compare(load_profile("0.30.0"), load_profile("0.33.0"))
     assert load_profile("0.33.0").engine is ENGINE
+
+
+def test_unknown_options_are_left_out_of_a_build_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('base = "0.33.0"\n', encoding="utf-8")
+    launch = Launch((Word("M", "x"), Word("--enable-magic", "x")), serve=True, environment={})
+    assert ENGINE.read(launch, load_profile(str(file))).unknown == ("--enable-magic",)
+    with pytest.raises(InputError, match="--enable-magic"):
+        ENGINE.read(launch, load_profile("0.33.0"))

@@ -149,7 +149,7 @@ def test_options_of_another_release_are_left_out_of_a_patched_build() -> None:
 
 def test_a_file_of_flags_is_taken_out_before_options_are_read(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
-    file.write_text("max-num-seqs: 4\nenable-prefix-caching: false\ncudagraph-capture-sizes: []\nno-such: false\n")
+    file.write_text("max_num_seqs: 4\nenable_prefix_caching: false\ncudagraph-capture-sizes: []\nno-such: false\n")
     found = read(f"vllm serve M -tp 4 --config {file} --max-model-len 9")
     assert found.flags == {
         "tensor_parallel_size": 4,
