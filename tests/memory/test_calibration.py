@@ -189,3 +189,11 @@ def test_a_boot_of_vllm_calibrates_nothing_and_says_what_to_give(tmp_path: Path)
     file.write_text("engine: vllm\ngpu: H200\nflags: {tensor_parallel_size: 4}\nmemory: {available_gib: 84}\n")
     with pytest.raises(InputError, match="give --available-gib"):
         read_calibration(str(file))
+
+
+@pytest.mark.parametrize(("names", "gpu"), [(("b-0.5.21", "a-0.5.20"), "H200"), (("a-0.5.20", "b-0.5.21"), "B200")])
+def test_the_last_boot_of_a_log_calibrates(names: tuple[str, str], gpu: str, tmp_path: Path) -> None:
+    log = tmp_path / "boots.log"
+    log.write_bytes(b"".join((LOGS / f"example-{name}.log").read_bytes() for name in names))
+    found = read_calibration(str(log))
+    assert (found.gpu.name, found.source) == (gpu, str(log))
