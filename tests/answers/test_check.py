@@ -183,6 +183,14 @@ def test_where_no_single_knob_helps_all_of_what_advise_finds_is_named(
     assert change.flags == {name: value for name, value in advised.items() if own.get(name) != value}
 
 
+def test_a_fraction_that_the_file_gives_is_kept(tmp_path: Path) -> None:
+    given = B200.replace("tp_size: 4", "tp_size: 4, mem_fraction_static: 0.75")
+    (change,) = one(check(tmp_path, expecting(given, min_context=8192, min_concurrency=300)), "min_concurrency").changes
+    assert change.together and "mem_fraction_static" not in change.flags
+    (free,) = one(check(tmp_path, expecting(B200, min_context=8192, min_concurrency=300)), "min_concurrency").changes
+    assert "mem_fraction_static" in free.flags
+
+
 def test_the_changes_of_a_refused_start_make_everything_hold(tmp_path: Path) -> None:
     text = expecting(B200.replace("126.0", "33.0"), min_total_tokens=500_000, max_running_requests=8)
     finding = one(check(tmp_path, text), "boots")

@@ -91,6 +91,21 @@ def test_the_comparison_is_that_of_two_files(repository: Path) -> None:
     assert one["files"][0]["diff"]["changes"] == two["changes"] and two["changes"]
 
 
+def test_folders_with_a_dot_are_left_out_but_where_they_are_named(repository: Path) -> None:
+    (repository / "deploy/.off/deep").mkdir(parents=True)
+    for place in ("deploy/.off", "deploy/.off/deep"):
+        (repository / place / "x.kvplan.yaml").write_text(FLAGS.format(8))
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "dots")
+
+    def paths(folder: str) -> list[str]:
+        document = json.loads(kvplan(repository, "--base", "HEAD", folder, "--json").stdout)
+        return [file["path"] for file in document["files"]]
+
+    assert not [path for path in paths("deploy") if ".off" in path]
+    assert paths("deploy/.off") == ["deploy/.off/deep/x.kvplan.yaml", "deploy/.off/x.kvplan.yaml"]
+
+
 def test_a_mix_is_counted_as_check_counts_it(repository: Path) -> None:
     """Fewer of the mix that the file expects; of the longest requests alone as many as before."""
     file = repository / "deploy/mix.kvplan.yaml"

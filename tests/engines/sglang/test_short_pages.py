@@ -281,6 +281,12 @@ def test_what_is_short_and_the_nearest_layouts() -> None:
     told = texts(sections(less)["What is short"])
     assert "more a rank" not in told[0] and told[1].startswith("no layout") and told[2] == str(search.text)
     assert "What is short" not in sections(advised("fits"))
+    served = found.served.requests
+    assert found.servers is not None and (found.servers - 1) * served < 64 <= found.servers * served
+    assert str(search.text).endswith(
+        f"; {found.servers} of them with these flags, {4 * found.servers} GPUs, serve it all"
+    )
+    assert advised("fits").servers is None
 
 
 def test_sections_of_advice_and_which_go_first_where_one_screen_is_all() -> None:
