@@ -120,6 +120,7 @@ def test_what_is_known_is_read(script: str, expected: dict[str, object]) -> None
         ("fi\n" + SERVE, "line 1: fi is not expected here"),
         ("select TP in 4 8; do break; done\n" + SERVE, "`select` is not read here; give the launch command"),
         ("f() { local -n out=$1; out=8; }\nf TP\n" + SERVE, "line 1: `local -n` is not read here"),
+        ("case a in a) TP=4 ;& b) TP=8 ;; esac\n" + SERVE, "line 1: `;&` is not read here"),
         ("coproc " + SERVE, "line 1: `coproc` is not read here"),
         ("if true; then\n" + SERVE + "\ndone", "line 3: done is not expected here"),
         ("for i in 1 2\n" + SERVE, "line 2: do is expected here"),
@@ -162,6 +163,10 @@ def test_a_file_that_is_sourced_may_be_left_early() -> None:
     around = Surroundings(beside=files.get)
     surely = launches_in("TP=2\nsource surely.sh\nsglang serve x --tp $TP\n", SERVERS, around).launches[0]
     assert [word.text for word in surely.words][-2:] == ["--tp", "8"] and surely.words[-1].mark is None
+    files["given.sh"] = "TP=$1\n"
+    given = "set -- 2\nsource given.sh 8\nsglang serve x --tp $TP --dp $1\n"
+    words = launches_in(given, SERVERS, around).launches[0].words
+    assert [word.text for word in words][-4:] == ["--tp", "8", "--dp", "2"]
     perhaps = launches_in("TP=2\nsource perhaps.sh\nsglang serve x --tp $TP\n", SERVERS, around).launches[0]
     assert perhaps.words[-1].mark is not None and perhaps.words[-1].mark.answers == ("2", "8")
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from glm_kvplan.launch.bash.leaving import Leave
 from glm_kvplan.launch.bash.lists import (
     OPEN,
-    elements,
     index_of,
     number_in,
     of_any_length,
@@ -14,7 +13,7 @@ from glm_kvplan.launch.bash.lists import (
     with_element,
 )
 from glm_kvplan.launch.bash.syntax import Assignment, WordNode
-from glm_kvplan.launch.bash.values import UNSET, Array, Scalar, Table, Unset, Value, first_of, missing
+from glm_kvplan.launch.bash.values import UNSET, Array, Scalar, Table, Unset, Value, elements, first_of, missing
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter

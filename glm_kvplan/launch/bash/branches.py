@@ -24,40 +24,30 @@ def conditional(shell: "Interpreter", branches: Sequence[tuple[Body, Body]]) -> 
     return shell.run_body(body) if status else conditional(shell, branches[1:])
 
 
-def alternatives(shell: "Interpreter", found: Case, first: int = 0, status: Truth = True) -> Truth:
-    """`case` from one of its alternatives on; `status` is that of what came before."""
-    shell.count()
+def alternatives(shell: "Interpreter", found: Case) -> Truth:
+    """`case`."""
     subject = shell.expander.scalar(found.word.parts, found.word.line)
     mark, text = mark_of(subject), text_of(subject)
     ways: list[Callable[[], Truth]] = []
-    for at in range(first, len(found.alternatives)):
+    for nodes, body in found.alternatives:
         fits = False
-        for node in found.alternatives[at][0]:
+        for node in nodes:
             pattern = shell.expander.pattern(node.parts, node.line)
             if isinstance(pattern, Mark):
                 mark = mark or pattern
             elif pattern.takes_everything or (mark is None and pattern.matches(text)):
                 fits = True
         if mark is None and fits:
-            return _taken(shell, found, at)
+            return shell.run_body(body)
         if mark is not None:
-            ways.append(partial(_taken, shell, found, at))
+            ways.append(partial(shell.run_body, body))
             if fits:
                 break
     else:
-        ways.append(lambda: status)
+        ways.append(lambda: True)
     if mark is None:
-        return status
+        return True
     return branched(shell, shell.doubt(mark, found.line), ways)
-
-
-def _taken(shell: "Interpreter", found: Case, at: int) -> Truth:
-    """One alternative, and what follows it by `;&` or `;;&`."""
-    _, body, ending = found.alternatives[at]
-    status = shell.run_body(body)
-    if ending == ";&" and at + 1 < len(found.alternatives):
-        return _taken(shell, found, at + 1)
-    return alternatives(shell, found, at + 1, status) if ending == ";;&" else status
 
 
 def branched(shell: "Interpreter", mark: Mark, ways: Sequence[Callable[[], Truth]]) -> Truth:

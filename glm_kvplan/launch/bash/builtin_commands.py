@@ -28,7 +28,13 @@ def _source(shell: "Interpreter", found: Started) -> Truth:
     marked = mark_of(found.words[1].value) if name else None
     text = shell.around.beside(name) if name and marked is None else None
     if text is not None:
-        return shell.left_in("function", lambda: shell.run_inside(text, None, found.line))
+        outer = shell.scope.arguments
+        if found.words[2:]:
+            shell.scope.set_arguments(word.value for word in found.words[2:])
+        status = shell.left_in("function", lambda: shell.run_inside(text, None, found.line))
+        if found.words[2:]:
+            shell.scope.set_arguments(outer)
+        return status
     if not _SETTINGS.search(name):
         shell.note(f"{shell.place(found.line)}: {printable(name, 40)} is not read here; what it sets is not known")
     return shell.doubt(f"`source` of {printable(posixpath.basename(name), 24)}", found.line)

@@ -15,6 +15,7 @@ from glm_kvplan.launch.bash.values import (
     Unset,
     Value,
     all_marked,
+    elements,
     first_of,
     known_text,
     mark_of,
@@ -42,19 +43,6 @@ def index_of(shell: "Interpreter", index: tuple[Part, ...] | None, line: int = 0
         return None
     text = known_text(shell.expander.scalar(index, line))
     return OPEN if text is None else text
-
-
-def elements(value: Value) -> tuple[Scalar, ...]:
-    """The values of a list, in order; the only one of a variable that is none."""
-    match value:
-        case Array(values):
-            return values
-        case Table(values):
-            return tuple(values.values())
-        case None | Unset():
-            return ()
-        case _:
-            return (value,)
 
 
 def in_order(name: str, value: Value, values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.leaving import Leave
-from glm_kvplan.launch.bash.lists import element, elements, in_order, index_of, of_any_length
+from glm_kvplan.launch.bash.lists import element, in_order, index_of, of_any_length
 from glm_kvplan.launch.bash.parameter_changes import slice_of, transformed
 from glm_kvplan.launch.bash.syntax import Parameter
 from glm_kvplan.launch.bash.values import (
@@ -17,6 +17,7 @@ from glm_kvplan.launch.bash.values import (
     Table,
     Unset,
     Value,
+    elements,
     first_of,
     is_empty,
     joined,

@@ -6,8 +6,8 @@ from glm_kvplan.launch.bash.syntax import Statement
 from glm_kvplan.launch.bash.values import (
     Array,
     Scalar,
-    Table,
     Value,
+    elements,
     joined,
     known_text,
     mark_of,
@@ -51,12 +51,7 @@ class Scope:
 
     def keep_secret(self, name: str, value: Value) -> None:
         """Never quote what stands behind this name, a variable's or a key's of a list, where it is key-like."""
-        held = value.values if isinstance(value, Array) else ()
-        if isinstance(value, tuple):
-            held = (value,)
-        elif isinstance(value, Table):
-            held = tuple(value.values.values())
-        self.secrets |= secret_values((name, text_of(one)) for one in held if len(one) < _MOST_PIECES)
+        self.secrets |= secret_values((name, text_of(one)) for one in elements(value) if len(one) < _MOST_PIECES)
 
     def attributes(self, name: str) -> str:
         """The letters that `declare` has given a variable; "?" where branches gave several."""

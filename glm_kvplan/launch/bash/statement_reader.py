@@ -288,9 +288,10 @@ class _StatementReader(CommandReader):
                 else:
                     raise self.fail(") is expected here")
             body = self.body("esac")
-            ending = next((mark for mark in (";;&", ";;", ";&") if self.text.startswith(mark, self.at)), "")
-            self.at += len(ending)
-            found.append((tuple(patterns), body, ending or ";;"))
+            if self.text.startswith((";&", ";;&"), self.at):
+                raise self.fail("`;&` is not read here; give the launch command alone")
+            self.at += 2 * (self.peek(2) == ";;")
+            found.append((tuple(patterns), body))
         self.keyword("esac")
         return syntax.Case(subject, tuple(found), line)
 

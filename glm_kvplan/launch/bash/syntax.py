@@ -148,10 +148,10 @@ class CountingFor:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A word and its alternatives: patterns, body, how it ends (`;;`, `;&`, `;;&`)."""
+    """A word and its alternatives: patterns and body."""
 
     word: WordNode
-    alternatives: "tuple[tuple[tuple[WordNode, ...], Body, str], ...]"
+    alternatives: "tuple[tuple[tuple[WordNode, ...], Body], ...]"
     line: int
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.regular_expressions import NotRead, groups_of
@@ -42,12 +42,16 @@ def either(left: Truth, right: Truth) -> Truth:
 
 def test_command(shell: "Interpreter", words: Sequence[Field], line: int) -> Truth:
     """`test ...` or `[ ... ]` with its brackets left out."""
-    return _Test(shell, [_Operand(word.value) for word in words], line, False).whole()
+    return _Test(shell, [_Operand(word.text, word.value) for word in words], line, False).whole()
 
 
 def condition(shell: "Interpreter", found: Condition) -> Truth:
     """`[[ ... ]]`."""
-    operands = [_Operand(None, node) for node in found.tokens]
+    operands = []
+    for node in found.tokens:
+        first = node.parts[0] if len(node.parts) == 1 else None
+        text = first.text if isinstance(first, Text) and not first.quoted else ""
+        operands.append(_Operand(text, node=node))
     return _Test(shell, operands, found.line, True).whole()
 
 
@@ -62,19 +66,15 @@ def _decides(shell: "Interpreter", mark: Mark, line: int, *, empty: bool = False
     return shell.doubt(mark, line)._replace(empty=empty and not mark.place)
 
 
-class _Operand:
-    """A word of a test: expanded already, or a node that is expanded when it is its turn."""
+class _Operand(NamedTuple):
+    """A word of a test: expanded already, or a node that is expanded when it is its turn.
 
-    def __init__(self, value: Scalar | None, node: WordNode | None = None) -> None:
-        self.value, self.node = value, node
+    `operator` is its text if it may be an operator: nothing in it is substituted or quoted.
+    """
 
-    @property
-    def operator(self) -> str:
-        """The word's text if it may be an operator: nothing in it is substituted or quoted."""
-        if self.node is None:
-            return text_of(self.value or ())
-        parts = self.node.parts
-        return parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) and not parts[0].quoted else ""
+    operator: str
+    value: Scalar = ()
+    node: WordNode | None = None
 
 
 class _Test:
@@ -100,7 +100,7 @@ class _Test:
 
     def scalar(self, word: _Operand) -> Scalar:
         if word.node is None:
-            return word.value or ()
+            return word.value
         return self.shell.expander.scalar(word.node.parts, word.node.line)
 
     def take(self) -> Scalar:

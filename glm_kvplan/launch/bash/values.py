@@ -89,6 +89,19 @@ def first_of(value: Value, name: str) -> Scalar:
             return value
 
 
+def elements(value: Value) -> tuple[Scalar, ...]:
+    """The values of a list, in order; the only one of a variable that is none."""
+    match value:
+        case Array(values):
+            return values
+        case Table(values):
+            return tuple(values.values())
+        case None | Unset():
+            return ()
+        case _:
+            return (value,)
+
+
 def weight(value: Value) -> int:
     """How many parts a value has."""
     if isinstance(value, tuple):
@@ -140,14 +153,9 @@ def _joined(values: Sequence[Value], name: str, mark: Mark) -> Value:
             }
         )
     if any(isinstance(value, Array) for value in values):
-        return Array(_join_words([_elements(value, name) for value in values], mark))
+        lists = [(missing(f"${name}"),) if value is None else elements(value) for value in values]
+        return Array(_join_words(lists, mark))
     return _join([first_of(value, name) for value in values], mark)
-
-
-def _elements(value: Value, name: str) -> tuple[Scalar, ...]:
-    if isinstance(value, Array):
-        return value.values
-    return () if isinstance(value, Unset) else (first_of(value, name),)
 
 
 def _join_words(lists: Sequence[tuple[Scalar, ...]], mark: Mark) -> tuple[Scalar, ...]:
