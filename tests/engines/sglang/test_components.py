@@ -15,7 +15,7 @@ from glm_kvplan.cli import main
 from glm_kvplan.engines.ledger import Ledger
 from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.boot_log.lines import SHAPES
-from glm_kvplan.engines.sglang.components import COMPONENTS, locations, rank_ledgers, tensor_specs
+from glm_kvplan.engines.sglang.components import COMPONENTS, draft_model, locations, rank_ledgers, tensor_specs
 from glm_kvplan.engines.sglang.components.component import STATE_POOL, Component, Part, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.pool_units import request_rows
@@ -91,7 +91,23 @@ def test_no_tensor_is_charged_without_a_price() -> None:
     """The engine's budget has prices for tokens, slots and snapshots (test_pools.py), and for nothing else."""
     for rank in RANKS:
         for component in COMPONENTS:
-            assert component.charge is not None or not any(s.charged for s in component.tensors(rank, SIZES))
+            specs = tuple(component.tensors(rank, SIZES))
+            priced = component.charge is not None and component.charge(rank) > 0
+            assert any(spec.charged for spec in specs) == (priced and specs != ()), component.name
+
+
+def test_a_formula_is_of_its_own_terms() -> None:
+    """And its value is the bytes of a unit."""
+    for rank in RANKS:
+        for ledger in rank_ledgers(rank, SIZES):
+            assert set(re.findall(r"[a-z_]+", ledger.account.formula)) <= {name for name, _ in ledger.terms}
+            assert eval(ledger.account.formula, {}, dict(ledger.terms)) == ledger.bytes_per_unit, ledger.account.name
+
+
+def test_a_draft_that_is_not_known_takes_no_bytes_that_are() -> None:
+    unknown = Deployment(**{**DRAFTS, "speculative_algorithm": "DFLASH", "speculative_draft_model_path": "/draft"})
+    rank = one_rank(unknown, load_profile("0.5.21"))
+    assert draft_model.row(rank) == 0 and draft_model.COMPONENT.ledger(rank, SIZES) is None
 
 
 def test_what_dram_may_hold_is_said_once() -> None:
