@@ -7,11 +7,11 @@ out the same is known, the rest carries a mark that says what would decide.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial, reduce
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash import syntax
-from glm_kvplan.launch.bash.branches import alternatives, branched, conditional
+from glm_kvplan.launch.bash.branches import alternatives, conditional
+from glm_kvplan.launch.bash.command_lists import joined_to, pipeline
 from glm_kvplan.launch.bash.declarations import shaped
 from glm_kvplan.launch.bash.expansion import Expander
 from glm_kvplan.launch.bash.leaving import Frame, Leave, Truth
@@ -21,7 +21,7 @@ from glm_kvplan.launch.bash.simple_commands import is_a_file, simple_command, to
 from glm_kvplan.launch.bash.started_commands import Command
 from glm_kvplan.launch.bash.statement_reader import statements
 from glm_kvplan.launch.bash.surroundings import Surroundings
-from glm_kvplan.launch.bash.truth import both, condition, negated, number_holds
+from glm_kvplan.launch.bash.truth import condition, negated, number_holds
 from glm_kvplan.launch.bash.values import (
     Scalar,
     Unset,
@@ -40,7 +40,6 @@ from glm_kvplan.reading.secret_words import key_like
 
 _LARGEST = 1 << 25  # characters that expansion may make: a text can double a variable line after line
 _MOST_COMMANDS = 20_000
-_MOST_PATHS = 4  # commands after an unknown one in a chain of && and || that are followed on each of its paths
 _FAILING = (syntax.Simple, syntax.Condition, syntax.Calculation)  # what ends a script after `set -e` where it fails
 # Variables that have a value of their own at every time, whatever is assigned.
 _LIVE = frozenset(("RANDOM", "SRANDOM", "SECONDS", "LINENO", "BASHPID", "EPOCHSECONDS", "EPOCHREALTIME", "_"))
@@ -244,11 +243,11 @@ class Interpreter:
             case syntax.Simple():
                 return simple_command(self, statement)
             case syntax.AndOr():
-                return self.joined_to(self.tested((statement.first,)), statement.others)
+                return joined_to(self, self.tested((statement.first,)), statement.others)
             case syntax.Pipeline(parts, inverted):
                 if inverted:
                     return negated(self.tested((syntax.Pipeline(parts, False),)))
-                return self.pipeline(parts)
+                return pipeline(self, parts)
             case syntax.If():
                 return conditional(self, statement.branches)
             case syntax.Loop():
@@ -271,25 +270,6 @@ class Interpreter:
                 return condition(self, statement)
             case syntax.Calculation():
                 return number_holds(self, statement.expression, statement.line)
-
-    def pipeline(self, parts: Sequence[syntax.Statement]) -> Truth:
-        """What its commands assign stays inside; what the last one prints of the others' output is not known."""
-        if len(parts) == 1:
-            return self.execute(parts[0])
-        outer = self.output
-        statuses: list[Truth] = []
-        try:
-            for part in parts:
-                self.output = None if outer is None else []
-                statuses.append(self.apart(partial(self.execute, part)))
-        finally:
-            self.output = outer
-        self.printed(missing("$(...)"))
-        found, all_of_them = statuses[-1], reduce(both, statuses)
-        checked = self.scope.option("pipefail")
-        if checked is None and found != all_of_them:
-            return Mark("`set -o pipefail`")
-        return all_of_them if checked else found
 
     @contextmanager
     def redirected(self, redirects: Sequence[syntax.Redirect]) -> Iterator[None]:
@@ -333,26 +313,3 @@ class Interpreter:
             yield self.leaving[-1]
         finally:
             self.leaving.pop()
-
-    def joined_to(self, status: Truth, others: Sequence[tuple[str, syntax.Statement]]) -> Truth:
-        """What `&&` and `||` join to a command that has ended with `status`."""
-        for at, (operator, other) in enumerate(others):
-            goes_on = status if operator == "&&" else negated(status)
-            rest = others[at + 1 :]
-            run = partial(self.tested, (other,)) if rest else partial(self.execute, other)
-            if isinstance(goes_on, Mark):
-                skipped = operator == "||"  # the status if it is
-                if len(rest) > _MOST_PATHS:
-                    status = branched(self, goes_on, [run, partial(bool, skipped)])
-                    continue
-                return branched(
-                    self,
-                    goes_on,
-                    [
-                        lambda: self.joined_to(run(), rest),  # noqa: B023 (called before the loop goes on)
-                        lambda: self.joined_to(skipped, rest),  # noqa: B023
-                    ],
-                )
-            if goes_on:
-                status = run()
-        return status
