@@ -103,7 +103,7 @@ def available(
     if available_gib is not None:
         exact = int(available_gib * GIB) - images
         half = int(LOG_STEP / 2 * GIB)
-        printed = abs(available_gib * 100 - round(available_gib * 100)) < 1e-9
+        printed = round(available_gib, 2) == available_gib
         found = _exactly(exact, "measured", "Available KV cache memory")
         return found._replace(low_bytes=exact - half, high_bytes=exact + half) if printed else found
     _enough_free(rank, gpu, pre_gib)

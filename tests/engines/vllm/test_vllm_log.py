@@ -273,6 +273,36 @@ def test_numbers_that_no_engine_prints(line: str) -> None:
     assert not held("\n".join([*lines, PREFIX + line])).explained
 
 
+def test_a_long_refusal_is_cut() -> None:
+    arguments = ARGUMENTS.format(context=131072, tp=4, more="")
+    boot = read_boot(REFUSAL.format(arguments=arguments, gib=6.0, words="To serve at least one request " + "x" * 900))
+    assert boot.refusal is not None and len(boot.refusal) == 600
+
+
+def test_the_last_starts_of_a_long_log_are_kept() -> None:
+    one = f"{PREFIX}vLLM server version 0.33.0\n{PREFIX}Available KV cache memory: {{}}.00 GiB\n"
+    boots = boots_of("".join(one.format(number) for number in range(300)))
+    assert [boot.printed["available"].value for boot in boots] == list(range(44, 300))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warning"),
+    [
+        ("tensor_parallel_size=4", "cannot be read"),
+        ("{'tensor_paral", "cannot be read"),
+        ("{'tensor_parallel_size': 4, 'max_mo", "is cut: flags behind the cut"),
+        ("{}", ""),
+        ("{'tensor_parallel_size': 4}", ""),
+        ("{'tensor_parallel_size': 0}", "an argument of the log is left out: --tensor-parallel-size 0"),
+        ("{'tensor_parallel_size': object}", "left out: tensor_parallel_size is no plain value"),
+    ],
+)
+def test_arguments_that_cannot_all_be_read(arguments: str, warning: str) -> None:
+    (boot,) = boots_of(f"{PREFIX}non-default args: {arguments}\n{PREFIX}Available KV cache memory: 6.0 GiB\n")
+    assert len(boot.warnings) == bool(warning) and warning in "".join(boot.warnings)
+    assert boot.flags == ({"tensor_parallel_size": 4} if "'tensor_parallel_size': 4" in arguments else {})
+
+
 def test_a_comma_alone_is_no_number() -> None:
     assert read_boot(tp4() + f"{PREFIX}Setting attention block size to ,,, tokens\n") == read_boot(tp4())
 

@@ -133,6 +133,23 @@ def test_graphs_by_generation_and_captures(gpu: str, flags: dict[str, object], w
     assert GRAPHS.keys() == {9, 10, 12}
 
 
+def test_estimates_cover_the_figures_that_they_are_made_from() -> None:
+    """GiB and error as they were judged; beside them the least and most of the public figures that `source` names."""
+    judged = {
+        DRIVER: (-0.6, 0.15, 140.40 - 139.79, 140.40 - 139.79),
+        SEVERAL_GPUS: (-1.8, 0.5, 1.6, 2.1),
+        ONE_GPU: (-1.2, 0.6, 1.2, 1.2),
+        ACTIVATION: (-1.8, 0.6, 1.4, 2.2),
+        GRAPHS[9]: (-2.2, 1.1, 1.2, 3.14),
+        GRAPHS[10]: (-3.0, 2.5, 3.0, 3.0),
+        GRAPHS[12]: (-20.9, 3.0, 20.88, 20.88),
+        FEW_GRAPHS_ON_SM120: (-9.6, 2.0, 9.56, 9.56),
+    }
+    for part, (gib, error, least, most) in judged.items():
+        assert (part.gib, part.error_gib, part.how) == (gib, error, "estimated")
+        assert -gib - error <= least <= most <= -gib + error
+
+
 def test_given_weights_are_taken_as_they_are() -> None:
     made = plan(speculative_config=MTP3)
     found = parts(estimated(made, weights_gib=75.5, draft_weights_gib=1.25))
