@@ -294,12 +294,17 @@ def test_the_last_starts_of_a_long_log_are_kept() -> None:
         ("{}", ""),
         ("{'tensor_parallel_size': 4}", ""),
         ("{'tensor_parallel_size': 0}", "an argument of the log is left out: --tensor-parallel-size 0"),
+        (
+            "{'kv_cache_dtype': 3, 'tensor_parallel_size': 4, 'max_num_seqs': None}",
+            "",
+        ),  # what was not given, or no text
+        ("{'model': 3, 'tensor_parallel_size': 4}", ""),
         ("{'tensor_parallel_size': object}", "left out: tensor_parallel_size is no plain value"),
     ],
 )
 def test_arguments_that_cannot_all_be_read(arguments: str, warning: str) -> None:
     (boot,) = boots_of(f"{PREFIX}non-default args: {arguments}\n{PREFIX}Available KV cache memory: 6.0 GiB\n")
-    assert len(boot.warnings) == bool(warning) and warning in "".join(boot.warnings)
+    assert boot.model is None and len(boot.warnings) == bool(warning) and warning in "".join(boot.warnings)
     assert boot.flags == ({"tensor_parallel_size": 4} if "'tensor_parallel_size': 4" in arguments else {})
 
 
