@@ -94,7 +94,7 @@ def _nearest(path: KeyPath, model: "type[BaseModel]", engine: Engine) -> str:
     if flags:
         known.update({option.lstrip("-"): flag.name for flag in engine.flags for option in flag.options})
     wanted = path[-1].strip().lstrip("-")[:80]
-    near = known.get(wanted) or known.get(wanted.replace("-", "_"))
+    near = known.get(wanted)
     if near is None and flags:
         twin = twin_of(f"--{wanted.replace('_', '-')}", engine.name)
         near = None if twin is None else known.get(twin.lstrip("-"), twin)
