@@ -7,7 +7,7 @@ import pytest
 from vllm_boots import boots_of, read_boot
 
 import glm_kvplan as kv
-from glm_kvplan.engines.vllm.boot_lines import Boot
+from glm_kvplan.engines.vllm.boot_lines import ERROR_NUMBERS, LINES, Boot
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.reconciliation import Reconciliation, reconcile, release_of
 from glm_kvplan.errors import InputError
@@ -306,6 +306,13 @@ def test_arguments_that_cannot_all_be_read(arguments: str, warning: str) -> None
     (boot,) = boots_of(f"{PREFIX}non-default args: {arguments}\n{PREFIX}Available KV cache memory: 6.0 GiB\n")
     assert boot.model is None and len(boot.warnings) == bool(warning) and warning in "".join(boot.warnings)
     assert boot.flags == ({"tensor_parallel_size": 4} if "'tensor_parallel_size': 4" in arguments else {})
+
+
+def test_counts_are_whole_and_other_numbers_have_two_decimals() -> None:
+    counts = {"block size", "blocks", "override", "context before", "fitted context", "cache tokens", "context",
+              "longest that fits", "requests asked"}  # fmt: skip
+    steps = {name: step for line in (*LINES, *ERROR_NUMBERS) for name, step in zip(line.names, line.steps, strict=True)}
+    assert steps == {name: 1 if name in counts else 0.01 for name in steps} and counts <= steps.keys()
 
 
 def test_a_comma_alone_is_no_number() -> None:

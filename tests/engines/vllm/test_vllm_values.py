@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import glm_kvplan as kv
+from glm_kvplan.engines.vllm import profile
 from glm_kvplan.engines.vllm.backends import BACKENDS, FLASHMLA, find_backend
 from glm_kvplan.engines.vllm.blocks import Blocks
 from glm_kvplan.engines.vllm.deployment import Deployment
@@ -114,6 +115,16 @@ def test_the_engine_by_its_names() -> None:
     with pytest.raises(InputError, match=r"--engine vllm-0\.30\.0 --engine vllm-0\.33\.0"):
         ENGINE.compare(load_profile("0.30.0"), load_profile("0.33.0"))
     assert load_profile("0.33.0").engine is ENGINE
+
+
+def test_the_installed_release_is_vllms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "installed_release", lambda package: {"vllm": "0.31.0"}.get(package))
+    load_profile.cache_clear()
+    assert load_profile("installed") == load_profile("0.31.0")
+    monkeypatch.setattr(profile, "installed_release", lambda package: None)
+    load_profile.cache_clear()
+    with pytest.raises(InputError, match="no vllm is installed in this environment"):
+        load_profile("installed")
 
 
 def test_unknown_options_are_left_out_of_a_build_of_ones_own(tmp_path: Path) -> None:
