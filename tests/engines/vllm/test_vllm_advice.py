@@ -212,7 +212,8 @@ def test_two_knobs_serve_where_none_does_alone() -> None:
     found = advise(plan("0.33.0"), "128k", 51)
     near = [option for option in found.options if option.gpus == 4]
     assert near and all(len(option.flags) == 2 and option.accuracy for option in near)
-    assert [next(iter(option.flags)) for option in near][-1] == "kv_cache_dtype"
+    firsts = ["kda_prefill_backend", "enable_prefix_caching", "kv_cache_dtype"]
+    assert [next(iter(option.flags)) for option in near] == firsts
     assert {option.accuracy for option in found.options if option.gpus > 4} == {False}
     alone = advise(plan("0.33.0"), "128k", 30).options
     assert all(len(option.flags) == 1 for option in alone)

@@ -28,7 +28,7 @@ _LOOKS: tuple[tuple[Look, Said], ...] = (
     ("free", say("free")),
     ("alarm", say("over")),
 )
-_LIMITS: dict[str, Look] = {"blocks": "loaded", "--max-num-seqs": "cap", "--max-model-len": "alarm"}
+_LIMITS: dict[str, Look] = {"blocks": "loaded", "--max-num-seqs": "cap"}  # no length drawn is above the server's
 
 
 def map_section(answer: ReportAnswer) -> Section:
