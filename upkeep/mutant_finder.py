@@ -124,6 +124,11 @@ class _Finder(ast.NodeVisitor):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Words of messages are not changed."""
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        """`zip(strict=True)` asserts what is so; without it the answer is the same."""
+        if node.arg != "strict":
+            self.generic_visit(node)
+
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):
             self._add(node, "dropped call", "None")
