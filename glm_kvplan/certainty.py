@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-# From shapes, by the engine's formula, by a heuristic. A bound is what an estimate leaves sure of one side.
+# From shapes, by the engine's formula, by a heuristic. A bound where something is not known at all.
 Certainty = Literal["exact", "derived", "estimated", "lower bound", "upper bound"]
 How = Literal["measured", "given", "derived", "calibrated", "estimated"]  # "calibrated": by another boot's log
 Whose = Literal["GPU", "worker", "deployment"]

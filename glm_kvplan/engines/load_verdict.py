@@ -34,14 +34,15 @@ def refuses(reason: str) -> Said:
     return say("the engine refuses to start: {reason}", reason=reason)
 
 
-def search_line(head: Head, servers: int | None = None) -> Line:
+def search_line(head: Head, servers: int | None = None, *, estimated: bool = False) -> Line:
     """Where no flags serve a load on these GPUs: what looks further, and how many servers do with the same flags."""
     template, option = (
-        "{option} searches every layout on N GPUs where none is given, and servers side by side",
+        "{option} searches layouts of TP and DP on N GPUs where none is given, and servers side by side",
         "--gpus N",
     )
     if servers is not None:
         template += "; {servers} of them with these flags, {gpus} GPUs, serve it all"
+        template += " at the middle of the memory's estimate" * estimated
     return Line(say(template, option=option, servers=servers, gpus=head.gpus * (servers or 0)), "muted")
 
 

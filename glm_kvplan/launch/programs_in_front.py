@@ -12,6 +12,7 @@ _CLEANS = {
     "env": ("-i", "-", "--ignore-environment"),
     **dict.fromkeys(("su", "runuser"), ("-", "-l", "--login")),
 }
+_ENV_VALUED = ("-u", "--unset", "-C", "--chdir")
 # ssh(1): the options without a value, then one with its value, perhaps as the next word.
 _SSH_OPTION = re.compile(r"-[1246AaCfGgKkMNnqsTtVvXxYy]*(?:[BbcDEeFIiJLlmOoPpQRSWw](.*))?", re.DOTALL)
 
@@ -23,7 +24,7 @@ def base(word: Word) -> str:
 
 def remote_command(words: Sequence[Word]) -> int | None:
     """Where the command begins that ssh is given behind its host; None for words without ssh."""
-    at = next((at for at, word in enumerate(words) if base(word) == "ssh"), None)
+    at = next((at for at in range(len(words)) if _runs_ssh(words, at)), None)
     if at is None:
         return None
     at, host = at + 1, False
@@ -35,6 +36,13 @@ def remote_command(words: Sequence[Word]) -> int | None:
             host = True
         at += 1 + (option is not None and option[1] == "")
     return at
+
+
+def _runs_ssh(words: Sequence[Word], at: int) -> bool:
+    """Whether the word is a program: no volume, no option's value, no parameter of mpirun's (`--mca NAME VALUE`)."""
+    before = [word.text for word in words[max(at - 2, 0) : at]]
+    valued = any(text.startswith("-") for text in before[-1:]) or any(text.endswith("mca") for text in before[:-1])
+    return base(words[at]) == "ssh" and ":" not in words[at].text and not valued
 
 
 def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dict[str, Word]:
@@ -51,6 +59,8 @@ def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dic
             outside, seen = seen, {}
         if base(word) in (*_OUTSIDE, *_CLEANS, "srun", "sbatch"):
             program = base(word)
+        elif program == "env" and not (text.startswith("-") or previous in _ENV_VALUED or split_assignment(text)):
+            program = ""  # another program, with options of its own
         if text in _CLEANS.get(program, ()):
             seen = {}
         elif program == "env" and (previous in ("-u", "--unset") or text.startswith("--unset=")):

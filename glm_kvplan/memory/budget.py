@@ -29,7 +29,7 @@ class MemoryPart(NamedTuple):
     name: str
     gib: float
     error_gib: float
-    how: How  # "measured", "given", "calibrated" (by another boot) or "estimated"
+    how: How
     source: str
 
 

@@ -311,3 +311,21 @@ def test_an_image_of_another_release_is_told(text: str, told: str | None) -> Non
     (launch,) = launches_in(text, SERVERS).launches
     notes = launch.image_notes("0.5.23")
     assert (told is None and notes == []) or (told is not None and f"is tagged {told}, and this is planned" in notes[0])
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "mpirun --mca plm_rsh_agent ssh -np 1",
+        "docker run -v /etc/ssh:/etc/ssh lmsysorg/sglang:v0.5.23",
+        "env -u X numactl -i all",
+        "env X=1 numactl -i all",
+    ],
+)
+def test_a_word_of_another_program_is_no_program(front: str) -> None:
+    """Neither is `ssh` as a value the one that starts it, nor `-i` behind numactl env's own."""
+    text = "export SGLANG_PP_LAYER_PARTITION=20,25\n"
+    found = read_launch_command(f"{text}{front} python -m sglang.launch_server --model-path m --pp-size 2\n")
+    assert found.flags["pp_size"] == 2
+    if front.startswith("env"):
+        assert found.environment["SGLANG_PP_LAYER_PARTITION"] == "20,25"

@@ -18,7 +18,7 @@ class DiffAnswer(NamedTuple):
     """Both plans, and the changes from `a` to `b`, the most bytes first; requests are of `context` tokens.
 
     `same_engine`: everything is compared; of two engines the measures that both have, and what ends their requests.
-    `equal_numbers` and `equal_flags` are how many of those measures and of the resolved flags are the same.
+    `equal_numbers` and `equal_flags` are how many of those measures and of one engine's resolved flags are the same.
     """
 
     a: SideShown
@@ -27,7 +27,7 @@ class DiffAnswer(NamedTuple):
     same_engine: bool
     changes: tuple[Change, ...]
     equal_numbers: int
-    equal_flags: int
+    equal_flags: int | None
     warnings: tuple[Text, ...]
 
 

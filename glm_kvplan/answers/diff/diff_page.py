@@ -27,8 +27,10 @@ def diff_page(answer: DiffAnswer) -> Page:
     lead = [_layout(answer.a), Line(_name("B", answer.b), "strong"), _layout(answer.b)]
     if not answer.same_engine:
         lead.append(TWO_ENGINES)
-    equal = (count(answer.equal_numbers, "number"), count(answer.equal_flags, "resolved flag"))
-    alike = Section((Line(say("the same on both: {equal}", equal=equal[: 1 + answer.same_engine]), "muted"),))
+    equal = [count(answer.equal_numbers, "number")]
+    if answer.equal_flags is not None:
+        equal.append(count(answer.equal_flags, "resolved flag"))
+    alike = Section((Line(say("the same on both: {equal}", equal=tuple(equal)), "muted"),))
     return Page(
         _name("A", answer.a), tuple(lead), (*(sections or (nothing,)), alike), answer.warnings, notes_of(answer)
     )

@@ -33,11 +33,12 @@ def start_changes(a: Side, b: Side) -> tuple[Change, ...]:
     return tuple(sorted(found, key=lambda change: (-abs(change.nbytes), KINDS.index(change.kind))))
 
 
-def alike(a: Side, b: Side) -> tuple[int, int]:
-    """How many measures are the same on both, and how many resolved flags."""
+def alike(a: Side, b: Side) -> tuple[int, int | None]:
+    """How many measures are the same on both, and how many resolved flags of one engine."""
     numbers = ({(each.name, each.value) for each in side.start.measures} for side in (a, b))
     flags = ({(each.flag, _shown(each.value)) for each in side.plan.choices} for side in (a, b))
-    return len(set.intersection(*numbers)), len(set.intersection(*flags))
+    one_engine = a.plan.given.profile.engine is b.plan.given.profile.engine
+    return len(set.intersection(*numbers)), len(set.intersection(*flags)) if one_engine else None
 
 
 def _measures(a: Side, b: Side) -> Iterator[Change]:

@@ -8,7 +8,7 @@ from hand_counted import EXACT, PLAIN, SLOT, TEN, WIDE, WIDE_PAGE, Flags, server
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.advice import advise
-from glm_kvplan.engines.sglang.sizing.layouts import nearest_layouts
+from glm_kvplan.engines.sglang.sizing.layouts import serving_layouts
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.errors import RefusedError
 from glm_kvplan.memory.given import MemoryGiven
@@ -48,7 +48,7 @@ def test_layouts_are_tried_from_the_smallest(asked: list[dict[str, Any]]) -> Non
     """
     server = server_of(BF16, EXACT / 3)
     many = TEN._replace(concurrency=10**6)
-    assert nearest_layouts(server, many, 5) == []
+    assert serving_layouts(server, many, 5) == []
     singles: list[dict[str, Any]] = [{}, {"kv_cache_dtype": "fp8_e4m3"}, {"mamba_ssm_dtype": "bfloat16"}]
     workers: list[dict[str, Any]] = [{}, {"dp_size": 2, "enable_dp_attention": True}]
     widths: list[dict[str, Any]] = [{}, {"tp_size": 8}, {"tp_size": 16}, {"tp_size": 32}, {"tp_size": 64}]
@@ -66,7 +66,7 @@ def test_groups_that_divide_the_ranks_and_rings_where_there_are_drafts(asked: li
         "tp_size": 6, "dp_size": 3, "enable_dp_attention": True, "speculative_algorithm": "EAGLE",
         "mamba_ssm_dtype": "bfloat16", "chunked_prefill_size": 49152,
     }  # fmt: skip
-    assert nearest_layouts(server_of(drafts, EXACT), TEN._replace(concurrency=10**6), 5) == []
+    assert serving_layouts(server_of(drafts, EXACT), TEN._replace(concurrency=10**6), 5) == []
     rings: dict[str, Any] = {"enable_linear_replayssm_spec": True}
     six: dict[str, Any] = {"dp_size": 6, "enable_dp_attention": True}
     wider = [width | more for width in ({}, {"tp_size": 12}, {"tp_size": 24}, {"tp_size": 48})
@@ -82,15 +82,15 @@ def test_layouts_offered() -> None:
     assert pages > 20
     server = server_of(BF16 | {"dp_size": 2}, 51 * SLOT + 20 * WIDE_PAGE - 1)
     twenty = TEN._replace(concurrency=20)
-    found = nearest_layouts(server, twenty, 5)
+    found = serving_layouts(server, twenty, 5)
     assert [layout.changes for layout in found] == [
         {"kv_cache_dtype": "fp8_e4m3"}, {"mamba_ssm_dtype": "bfloat16"}, {"tp_size": 8},
     ]  # fmt: skip
     assert [layout.gpus for layout in found] == [8, 8, 16]
     assert [layout.estimated for layout in found] == [False, False, True]
     assert all(layout.served.requests == 20 for layout in found)
-    assert [layout.changes for layout in nearest_layouts(server, twenty, 2)] == [layout.changes for layout in found[:2]]
-    assert nearest_layouts(server, twenty, 0) == []
+    assert [layout.changes for layout in serving_layouts(server, twenty, 2)] == [layout.changes for layout in found[:2]]
+    assert serving_layouts(server, twenty, 0) == []
 
 
 def test_layouts_of_measured_memory_are_those_of_the_layout_itself() -> None:

@@ -284,7 +284,8 @@ def test_what_is_short_and_the_nearest_layouts() -> None:
     served = found.served.requests
     assert found.servers is not None and (found.servers - 1) * served < 64 <= found.servers * served
     assert str(search.text).endswith(
-        f"; {found.servers} of them with these flags, {4 * found.servers} GPUs, serve it all"
+        f"; {found.servers} of them with these flags, {4 * found.servers} GPUs, serve it all at the middle of the "
+        "memory's estimate"
     )
     assert advised("fits").servers is None
 
@@ -544,8 +545,8 @@ def test_the_words_of_the_engine_at_the_foot() -> None:
 def test_a_verdict_on_memory_of_kernels_that_do_not_run() -> None:
     head = head_of(plan({"tp_size": 8}, gpu="h200"))
     verdict = Verdict("Yes.", "good", ("r",))
-    assert head.deployment["kernels_run"] and in_memory(head, verdict) == verdict
-    told = in_memory(head._replace(deployment={**head.deployment, "kernels_run": False}), verdict)
+    assert not head.deployment["kernels_missing"] and in_memory(head, verdict) == verdict
+    told = in_memory(head._replace(deployment={**head.deployment, "kernels_missing": True}), verdict)
     assert str(told.text).endswith("In memory: Yes.") and (told.tone, told.remarks) == ("bad", ("r",))
 
 

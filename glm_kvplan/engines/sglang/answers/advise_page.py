@@ -147,7 +147,7 @@ def _shortage(answer: AdviseAnswer) -> Iterator[Line | Table]:
     )
     if not answer.layouts:
         yield Line(say("no layout nearby serves it all"))
-        yield search_line(answer.head, answer.servers)
+        yield search_line(answer.head, answer.servers, estimated=answer.memory.estimated)
         return
     yield Line(say("layouts of one server that serve it all:"))
     columns = (Column(say("GPUs"), "count"), Column(say("flags"), "code"))
@@ -164,4 +164,4 @@ def _shortage(answer: AdviseAnswer) -> Iterator[Line | Table]:
         for nearby in answer.layouts
     ]
     yield Table(columns, tuple(found), head=False)
-    yield search_line(answer.head, answer.servers)
+    yield search_line(answer.head, answer.servers, estimated=answer.memory.estimated)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from glm_kvplan.engines.fleet_values import FleetAnswer, FleetShown
 from glm_kvplan.engines.fleets_page import fleets_page
 from glm_kvplan.engines.sglang.answers.host_page import host_line
-from glm_kvplan.engines.sglang.answers.terms import in_memory
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.budget_words import bound_said, memory_line
@@ -15,9 +14,7 @@ from glm_kvplan.show.said import say
 
 
 def fleet_page(answer: FleetAnswer) -> Page:
-    page = fleets_page(answer, _beside)
-    assert page.verdict is not None
-    return page if answer.best is None else page._replace(verdict=in_memory(answer.head, page.verdict))
+    return fleets_page(answer, _beside)
 
 
 def _beside(best: FleetShown) -> Iterator[Line]:

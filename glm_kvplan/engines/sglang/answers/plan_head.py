@@ -16,7 +16,7 @@ def head_of(plan: Plan) -> Head:
         **dict(zip(SIZING, deployment.sizing, strict=True)),
         "attn_tp_size": deployment.attn_tp_size,
         "slots_per_request": deployment.slots_per_request,
-        "kernels_run": deployment.kernels_run,
+        "kernels_missing": deployment.kernels_missing,
     }
     return head_of_plan(plan, plan.profile.release, _parts(deployment), values)
 

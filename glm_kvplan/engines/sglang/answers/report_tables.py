@@ -146,13 +146,13 @@ def paste_section(answer: ReportAnswer) -> Section:
         blocks.append(_code(answer, {}, say("The plan as it is:")))
     else:
         blocks.append(Line(say("No flag is given: every value is the engine's own.")))
-    for nearest in advised.layouts[:1]:
+    for layout in advised.layouts[:1]:
         intro = say(
             "A layout of one server that serves all {wanted} requests, on {gpus}:",
             wanted=whole(answer.demand.concurrency),
-            gpus=f"{nearest.gpus} × {answer.head.gpu.name}",
+            gpus=f"{layout.gpus} × {answer.head.gpu.name}",
         )
-        blocks.append(Code(flag_lines(FLAG, nearest.flags, answer.environment), intro))
+        blocks.append(Code(flag_lines(FLAG, layout.flags, answer.environment), intro))
     if not advised.holds and not advised.layouts and answer.start.failure is None:
         blocks.append(Line(say("no layout nearby serves it all")))
     if advised.sizes is not None:

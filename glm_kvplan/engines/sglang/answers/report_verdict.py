@@ -58,7 +58,7 @@ def _remarks(answer: ReportAnswer) -> Iterator[Said]:
     elif start.failure is not None or answer.served.requests < asked or advised.holds:
         served = at_most(whole(advised.served.requests), start.memory)
         yield say("With the flags at the end {served} of {wanted} fit.", served=served, wanted=whole(asked))
-    for nearest in advised.layouts[:1]:
-        flags = " ".join(flag_word(FLAG, name, value) for name, value in nearest.changes.items())
+    for layout in advised.layouts[:1]:
+        flags = " ".join(flag_word(FLAG, name, value) for name, value in layout.changes.items())
         template = "A layout of one server that serves them all: {gpus} GPUs, {flags}."
-        yield say(template, gpus=whole(nearest.gpus), flags=flags)
+        yield say(template, gpus=whole(layout.gpus), flags=flags)

@@ -24,10 +24,11 @@ def _terms(head: Head, ranks: bool) -> Iterator[Said]:
 
 
 def in_memory(head: Head, verdict: Verdict) -> Verdict:
-    """A verdict on memory, which says no more than that where the attention kernels do not run on the card."""
-    if head.deployment["kernels_run"]:
+    """A verdict on memory, which says no more than that where no attention kernels of its kind run on the card."""
+    if verdict.tone == "bad" or not head.deployment["kernels_missing"]:
         return verdict
     template = (
-        "It starts, and dies in its first forward: its attention kernels do not run on this card. In memory: {verdict}"
+        "No attention kernels of its kind are known for this card: its first forward is expected to fail. In memory: "
+        "{verdict}"
     )
     return verdict._replace(text=say(template, verdict=verdict.text), tone="bad")

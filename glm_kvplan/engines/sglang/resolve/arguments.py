@@ -183,7 +183,7 @@ class Arguments:
     prefill_graph_bs_chosen: bool
     undivided_chunk_size: int
     reserved_mib: float
-    kernels_run: bool  # the sparse kernels that were chosen run on the card: without, the first forward fails
+    kernels_missing: bool  # the chosen sparse kernels are known not to run on the card
 
     given: Mapping[str, object]
     because: dict[str, Reason]
@@ -199,7 +199,7 @@ class Arguments:
 DEFAULTS: dict[str, Any] = {
     **{flag.name: flag.default for flag in TABLE if flag.role in ("flag", "ours", "decided")},
     **dict.fromkeys(("prefill_graph_chosen", "prefill_graph_max_bs_chosen", "prefill_graph_bs_chosen"), False),
-    **{"undivided_chunk_size": 0, "reserved_mib": 0.0, "kernels_run": True},
+    **{"undivided_chunk_size": 0, "reserved_mib": 0.0, "kernels_missing": False},
 }
 _ACCEPTED = {flag.name: flag for flag in (*TABLE, *START_FLAGS) if flag.role in ("flag", "ours", "checked")}
 

@@ -161,24 +161,26 @@ def sparse_backends(a: Arguments, site: Site) -> None:
         a.because["dsa_decode_backend"] = why_decode
     _check_backends(a, site, fp8)
     if cuda and site.gpu.capability < (9, 0):
-        a.kernels_run = False
+        a.kernels_missing = True
         a.warnings.append(
             f"{site.gpu.name}: nothing refuses it at start-up, but the FP8 index kernels (DeepGEMM) and the sparse "
             "prefill kernel (FlashMLA) need compute capability 9.0; expect the model to fail on its first prefill"
         )
-    if cuda and site.gpu.capability[0] == 12 and "trtllm" in (a.dsa_prefill_backend, a.dsa_decode_backend):
-        a.kernels_run = False
-        a.warnings.append(_no_kernels(site, fp8))
+    if cuda and site.gpu.capability[0] == 12:
+        missing = {a.dsa_prefill_backend, a.dsa_decode_backend}.difference(("flashinfer_sparse_mla", "tilelang"))
+        if missing:
+            a.kernels_missing = True
+            a.warnings.append(_no_kernels(site, fp8, " and ".join(sorted(missing))))
 
 
-def _no_kernels(site: Site, fp8: bool) -> str:
+def _no_kernels(site: Site, fp8: bool, missing: str) -> str:
     """SM120 and SM121: what the engine chooses by itself boots and dies in its first forward (sglang issue 40286)."""
     major, minor = site.gpu.capability
     instead = "flashinfer_sparse_mla (FP8 rows of 528 or, --kv-row-layout fp8_padded, 656 bytes)" if fp8 else "tilelang"
     return (
-        f"{site.gpu.name}: nothing refuses it at start-up, but the trtllm sparse kernels are not built for compute "
-        f"capability {major}.{minor}; expect the model to fail on its first forward; kernels for it: {instead}, as "
-        "--dsa-prefill-backend and --dsa-decode-backend"
+        f"{site.gpu.name}: nothing refuses it at start-up, but the {missing} sparse kernels are not built for "
+        f"compute capability {major}.{minor}; expect the model to fail on its first forward; kernels for it: "
+        f"{instead}, as --dsa-prefill-backend and --dsa-decode-backend"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from glm_kvplan.bisection import least
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.moves import chunk_flag, smaller_chunks
-from glm_kvplan.engines.sglang.sizing.layouts import Layout, nearest_layouts
+from glm_kvplan.engines.sglang.sizing.layouts import Layout, serving_layouts
 from glm_kvplan.engines.sglang.sizing.served_requests import Served, check_demand, served
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.serving_headroom import (
@@ -108,7 +108,7 @@ def advise(
     layouts: tuple[Layout, ...] = ()
     if best.served.requests < demand.concurrency:
         shortage = _shortage(best, demand)
-        near = nearest_layouts(server, demand, nearest, hosts)
+        near = serving_layouts(server, demand, nearest, hosts)
         layouts = tuple(layout._replace(changes={**longer, **layout.changes}) for layout in near)
     if best.flags:
         best = best._replace(flags={**longer, **best.flags})

@@ -23,15 +23,15 @@ class Layout(NamedTuple):
     estimated: bool = False  # memory was read for other weights a rank, and is estimated for these
 
 
-def nearest_layouts(server: Server, demand: Demand, most: int, hosts: Hosts = UNKNOWN_HOSTS) -> list[Layout]:
-    """Layouts that serve the whole demand: fewest GPUs first, then fewest changes; none that only adds to another, or
-    has more groups than it.
+def serving_layouts(server: Server, demand: Demand, most: int, hosts: Hosts = UNKNOWN_HOSTS) -> list[Layout]:
+    """Layouts that serve the whole demand: fewest GPUs first, then those without another dtype, then fewest changes;
+    none that only adds to another, or has more groups than it.
 
     With HiCache none whose host pools do not fit; where less of them is what lets it, the changes say so.
     """
     found: list[Layout] = []
     tried: list[tuple[int, set[tuple[str, Any]]]] = []  # groups and switches of those found
-    for groups, switch, changes in sorted(_candidates(server), key=lambda one: (one[2].get("tp_size", 0), len(one[2]))):
+    for groups, switch, changes in sorted(_candidates(server), key=_order):
         if len(found) >= most:
             break
         if any(fewer <= groups and less <= switch.items() for fewer, less in tried):
@@ -53,6 +53,11 @@ def nearest_layouts(server: Server, demand: Demand, most: int, hosts: Hosts = UN
             flags = {**split.plan.flags, **lowered}
             found.append(Layout({**changes, **lowered}, gpus, got, flags, other.memory_moved))
     return found
+
+
+def _order(one: tuple[int, dict[str, Any], dict[str, Any]]) -> tuple[int, bool, int]:
+    _, switch, changes = one
+    return changes.get("tp_size", 0), bool(switch), len(changes)
 
 
 def _candidates(server: Server) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:

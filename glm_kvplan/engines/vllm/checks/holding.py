@@ -91,6 +91,8 @@ def _limit(start: Start, expect: Expectations, name: str) -> tuple[str, str]:
     held = f"{start.count:,} blocks a GPU, one of them never given out"
     if name == "min_total_tokens":
         return "blocks", f"{held}; {blocks.tokens_a_block:,} tokens each, if nothing but tokens lay in them"
+    if name == "min_context" and start.max_model_len < deployment.max_model_len:  # fitted to the blocks
+        return "blocks", f"{held}; {blocks.fixed:,} before the first token, {blocks.tokens_a_block:,} tokens each after"
     lengths = expect.lengths if name == "min_concurrency" else one_length(1)
     limit, longest = served(start, lengths).limit, lengths.longest
     if name == "min_context" or limit == "--max-model-len":  # what starts holds a request as long as it admits
