@@ -174,3 +174,16 @@ def test_a_remark_of_the_launch_is_a_warning_and_no_note_too(tmp_path: Path) -> 
     remark = one(checked, "launch").why
     assert checked.notes and remark in checked.plan.notes and remark not in checked.notes
     assert set(checked.plan.notes) == {remark, *checked.notes}
+
+
+@pytest.mark.parametrize(("container", "line"), [("small", 9), ("glm/small", 9), ("large", 14), ("glm/large", 14)])
+def test_the_line_of_a_flag_is_that_of_its_container(tmp_path: Path, container: str, line: int) -> None:
+    begin = "apiVersion: v1\nkind: Pod\nmetadata: {name: glm}\nspec:\n  containers:\n"
+    server = (
+        "  - name: {}\n    command: [sglang, serve, zai-org/GLM-5.3-Flash, --tp, '4']\n    args:\n"
+        "    - --max-running-requests\n    - '{}'\n"
+    )
+    (tmp_path / "pods.yaml").write_text(begin + server.format("small", 8) + server.format("large", 16))
+    text = f"gpu: B200\nlaunch_file: pods.yaml\ncontainer: {container}\nexpect: {{max_running_requests: 40}}\n"
+    cause = one(check(tmp_path, text), "max_running_requests").cause
+    assert cause is not None and cause.line == line

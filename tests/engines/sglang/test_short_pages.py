@@ -8,6 +8,8 @@ import pytest
 from boots import held
 
 from glm_kvplan.allocate.validation import Allocating
+from glm_kvplan.answers.engines_answer import answer_engines
+from glm_kvplan.answers.engines_page import engines_page
 from glm_kvplan.contexts import parse_contexts
 from glm_kvplan.engines.load_verdict import ServedNow
 from glm_kvplan.engines.planner import plan
@@ -482,6 +484,23 @@ def test_two_releases_beside_each_other() -> None:
     assert sized > 10
     again = compare_engines(load_profile("0.5.22"), load_profile("0.5.22"))
     assert again.fields == () and all(compared.changes == () for compared in again.deployments)
+
+
+def test_a_row_a_release_with_what_is_said_of_it() -> None:
+    found = answer_engines()
+    first = found.engines[0]._replace(assumed="0.5.21", installed="0.5.22")
+    page = engines_page(found._replace(engines=(first._replace(installed=None), first, *found.engines[1:])))
+    bare, shown, *_ = tables(page)
+    for table, installed in ((bare, None), (shown, "0.5.22")):
+        assert [row.cells[0] for row in table.rows] == [*first.facts]
+        notes = {row.cells[0]: str(row.cells[-1]) for row in table.rows}
+        said = {"0.5.21": "the default"} | ({installed: "installed here"} if installed else {})
+        assert notes == {release: said.get(str(release), "") for release in first.facts}
+    assert [str(section.title) for section in page.sections[2:]] == [
+        *(each.title for each in found.engines[1:]),
+        "More",
+    ]
+    assert page.sections[-1].quiet and texts(page.sections[-1])[0].endswith(" ".join([*first.facts][-2:]))
 
 
 # --- the model -------------------------------------------------------------------------------------------------------

@@ -91,6 +91,16 @@ def test_verdicts(kind: str, begins: str, tone: str) -> None:
     assert text.startswith(begins) and found == tone
 
 
+def test_whether_a_server_starts_at_all() -> None:
+    """Not where the last byte is missing; that the first prompt dies is no matter of the start."""
+    kinds = ("measured", "tight", "refused", "short", "small host", "large host")
+    assert [answer(kind).holds for kind in kinds] == [True, True, False, False, False, True]
+    found = answer("measured")
+    assert found.headroom is not None
+    for free, holds in ((0, True), (-1, False)):
+        assert found._replace(headroom=found.headroom._replace(free_bytes=free, verdict="short")).holds is holds
+
+
 def test_an_estimated_number_has_its_span() -> None:
     served = answer("estimated").served
     assert served is not None and served.low < served.high

@@ -119,4 +119,4 @@ def _more_memory(server: Server, lacks: Callable[[Server], Lacks]) -> float | No
     def holds(step: int) -> bool:
         return not lacks(server.with_more(step / 100))
 
-    return least(holds, 0, most) / 100 if most > 1 and holds(most) else None
+    return least(holds, 0, most) / 100 if holds(most) else None
