@@ -261,10 +261,10 @@ def _mistyped(mutant: Mutant) -> bool:
 
 
 def judge(
-    mutants: list[Mutant], tests: list[str], survey: Survey | None, seconds: int, budget: float
+    mutants: list[Mutant], tests: list[str], survey: Survey | None, seconds: int, budget: float, kept_in: Path | None
 ) -> tuple[Survey, list[tuple[Mutant, str]]]:
-    """Each mutant with its verdict, printed as it falls. A test that fails in the survey (one that measures time, for
-    it is traced) judges no mutant of a function.
+    """Each mutant with its verdict, printed as it falls. The survey is kept before the first of them. A test that fails
+    in it (one that measures time, for it is traced) judges no mutant of a function.
     """
     read, write = os.pipe()
     child = os.fork()
@@ -285,6 +285,8 @@ def judge(
     with os.fdopen(read, "rb") as pipe:
         survey = pickle.load(pipe)
         assert isinstance(survey, Survey)
+        if kept_in is not None:
+            kept_in.write_bytes(pickle.dumps(survey))
         print(f"{len(survey.seconds)} tests, {sum(survey.seconds.values()):.0f} s", flush=True)
         if survey.failed:
             print(f"left out, for they fail without any mutant: {' '.join(survey.failed)}", flush=True)
@@ -337,9 +339,7 @@ def main() -> int:
         if asked.file is not None:
             mutants = [one for one in mutants_of(asked.file.resolve()) if asked.line in (None, one.line)]
         print(part, flush=True)
-        survey, verdicts[part] = judge(mutants, asked.tests, survey, asked.seconds, asked.budget)
-        if asked.survey is not None:
-            asked.survey.write_bytes(pickle.dumps(survey))
+        survey, verdicts[part] = judge(mutants, asked.tests, survey, asked.seconds, asked.budget, asked.survey)
     for part, judged in verdicts.items():
         counts = Counter(verdict for _, verdict in judged)
         total = len(judged) - counts["broken"]
