@@ -1,7 +1,7 @@
 """Programs in front of a server's words, or of a script: what they hand on of the environment, and where ssh's end."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from glm_kvplan.launch.marked_words import Word, split_assignment
 
@@ -12,6 +12,7 @@ _CLEANS = {
     "env": ("-i", "-", "--ignore-environment"),
     **dict.fromkeys(("su", "runuser"), ("-", "-l", "--login")),
 }
+_OTHERS_SSH = ("compute", "vagrant")  # `gcloud compute ssh`, `vagrant ssh`: with options of their own
 _ENV_VALUED = ("-u", "--unset", "-C", "--chdir")
 # ssh(1): the options without a value, then one with its value, perhaps as the next word.
 _SSH_OPTION = re.compile(r"-[1246AaCfGgKkMNnqsTtVvXxYy]*(?:[BbcDEeFIiJLlmOoPpQRSWw](.*))?", re.DOTALL)
@@ -22,27 +23,36 @@ def base(word: Word) -> str:
     return word.text.rsplit("/", 1)[-1]
 
 
-def remote_command(words: Sequence[Word]) -> int | None:
-    """Where the command begins that ssh is given behind its host; None for words without ssh."""
-    at = next((at for at in range(len(words)) if _runs_ssh(words, at)), None)
-    if at is None:
+def remote_command(words: Sequence[Word], names: Callable[[Word], bool]) -> int | None:
+    """Where the command begins that ssh is given behind its host; None for words without ssh.
+
+    Where a word among the options is not known, or the options are another program's (`gcloud compute ssh`), the host
+    cannot be told from them: it begins at the word that `names` a server, or is what ssh reads.
+    """
+    ssh = next((at for at in range(len(words)) if _runs_ssh(words, at)), None)
+    if ssh is None:
         return None
-    at, host = at + 1, False
+    at, host, known = ssh + 1, False, True
     while at < len(words):
         option = _SSH_OPTION.fullmatch(words[at].text)
         if option is None and words[at].text != "--":
             if host:
                 break
-            host = True
+            host, known = True, (words[at].mark is None or "@" in words[at].text) and not names(words[at])
         at += 1 + (option is not None and option[1] == "")
-    return at
+    known = known and (at >= len(words) or words[at].mark is None or names(words[at]))
+    if known and (ssh == 0 or base(words[ssh - 1]) not in _OTHERS_SSH):
+        return min(at, len(words))
+    return next((at for at in range(ssh + 1, len(words)) if names(words[at])), len(words))
 
 
 def _runs_ssh(words: Sequence[Word], at: int) -> bool:
-    """Whether the word is a program: no volume, no option's value, no parameter of mpirun's (`--mca NAME VALUE`)."""
+    """Whether the word is a program: no volume, no assignment, no value of an option or of mpirun's `--mca NAME`."""
     before = [word.text for word in words[max(at - 2, 0) : at]]
-    valued = any(text.startswith("-") for text in before[-1:]) or any(text.endswith("mca") for text in before[:-1])
-    return base(words[at]) == "ssh" and ":" not in words[at].text and not valued
+    valued = any(re.fullmatch("--[^=]+|-R", text) for text in before[-1:]) or (
+        before[:-1] and before[0].endswith("mca")
+    )
+    return base(words[at]) == "ssh" and not re.search("[:=]", words[at].text) and not valued
 
 
 def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dict[str, Word]:

@@ -117,7 +117,7 @@ class _Finder:
             return
         around = around or Surroundings()
         scalars = values if values is not None else [scalar_of(word) for word in words]
-        remote = remote_command(words)
+        remote = remote_command(words, self.names)
         if remote is not None:  # a shell there reads the words once more, or its standard input
             script = tuple(piece for word in scalars[remote:] for piece in (Piece(" "), *word))
             if stdin is not None or any(self.names(word) for word in words):

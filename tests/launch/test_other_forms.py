@@ -329,3 +329,46 @@ def test_a_word_of_another_program_is_no_program(front: str) -> None:
     assert found.flags["pp_size"] == 2
     if front.startswith("env"):
         assert found.environment["SGLANG_PP_LAYER_PARTITION"] == "20,25"
+
+
+SERVED = "sglang serve M --tp ${TP:-4}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"ssh $SSH_OPTS n1 'export TP=8; {SERVED}'",
+        f"ssh $SSH_OPTS $HOST 'export TP=8; {SERVED}'",
+        f"ssh -p $PORT n1 'export TP=8; {SERVED}'",
+        f"ssh $U@$H -o X=y $MORE 'export TP=8; {SERVED}'",
+        f"ssh \"$@\" 'export TP=8; {SERVED}'",
+        f"ssh n1 -t 'export TP=8; {SERVED}'",
+        f"ssh $SSH_OPTS n1 <<'E'\nexport TP=8\n{SERVED}\nE",
+        f"gcloud compute ssh v --zone z -- 'TP=8; {SERVED}'",
+        f"gcloud compute ssh v --zone \"$Z\" --command 'TP=8; {SERVED}'",
+        "vagrant ssh -c 'sglang serve M --tp 8'",
+        f"sshpass -e ssh root@n1 'export TP=8; {SERVED}'",
+        f"sudo -n ssh n1 <<'E'\nTP=8\n{SERVED}\nE",
+        "GIT_SSH=/usr/bin/ssh sglang serve M --tp 8",
+    ],
+)
+def test_a_script_for_another_host_is_read_whole(line: str) -> None:
+    """Whatever stands between ssh and it: nothing of the script is taken for a host."""
+    assert flags(f"{line}\n")["tp_size"] == 8
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "declare -i X=4; X+=4",
+        "declare -l X=ABC",
+        "GPUS[1]=8; X=${GPUS[@]}",
+        "X=([0]=1 [1]=2 [3]=8)",
+        "read A X <<< 'x\\_y 8'",
+        "mapfile -t X < file",
+    ],
+)
+def test_a_value_that_is_not_worked_out_is_no_missing_one(script: str) -> None:
+    """It is there, so that `:-` does not give its default: bash would give what stands in it."""
+    with pytest.raises(InputError, match=r"--tp-size is given .*; write out what it gives"):
+        flags(f"{script}\nsglang serve M --tp ${{X:-4}}\n")

@@ -73,7 +73,7 @@ def _getopts(shell: "Interpreter", found: Started) -> Truth:
     word = text_of(arguments[at - 1]) if at <= len(arguments) else ""
     if options is None or not counted or (at <= len(arguments) and mark_of(arguments[at - 1]) is not None):
         for one in (name, "OPTARG", "OPTIND"):
-            shell.assign(one, missing(f"${one}"))
+            shell.assign(one, missing(f"${{{one}}}"))
         return shell.doubt("`getopts`", found.line)
     if letter == 1 and (not word.startswith("-") or len(word) < 2 or word == "--"):
         shell.assign("OPTIND", plain(str(at + (word == "--"))))

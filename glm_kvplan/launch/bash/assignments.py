@@ -53,7 +53,7 @@ def _appended(shell: "Interpreter", name: str, before: Value, value: Scalar) -> 
     if isinstance(before, Unset):
         return value
     if shell.scope.attributes(name):
-        return missing(f"${name}")
+        return missing(f"${{{name}}}")
     return (*first_of(before, name), *value)
 
 

@@ -84,7 +84,7 @@ def _assign(shell: "Interpreter", target: str, value: Scalar, append: bool, outs
     name, index = target_of(target)
     hiding = next((frame for frame in shell.locals if name in frame), None) if outside else None
     if hiding is not None:
-        hiding[name] = missing(f"${name}") if append or index is not None else value
+        hiding[name] = missing(f"${{{name}}}") if append or index is not None else value
     else:
         store(shell, target, value, append)
 
@@ -153,7 +153,7 @@ def shaped(name: str, attributes: str, value: Value) -> Value:
     def one(scalar: Scalar) -> Scalar:
         if "?" not in attributes and re.fullmatch("0|-?[1-9][0-9]{0,17}", known_text(scalar) or ""):
             return scalar
-        return (Piece(f"${name}", mark_of(scalar) or Mark(f"${name}")),)
+        return (Piece(f"${name}", mark_of(scalar) or Mark(f"${{{name}}}")),)
 
     if value is None or isinstance(value, Unset):
         return value

@@ -36,6 +36,7 @@ def _read(shell: "Interpreter", found: Started) -> Truth:
     text = None if value is None else known_text(value)
     line, newline, _ = (text or "").partition("\n") if text is None or not whole else (text, "", "")
     if text is None or elsewhere or isinstance(separators, Mark) or ("\\" in line and not raw):
+        typed = value is None and not elsewhere  # by whoever runs the script, nothing perhaps
         mark = None if value is None else mark_of(value)
         for name in names:
             target = target_of(name)[0] or "_"
@@ -44,7 +45,10 @@ def _read(shell: "Interpreter", found: Started) -> Truth:
             elif listed:
                 shell.assign(target, some_list(target))
             else:
-                shell.assign(target, (Piece(f"${target}", mark),) if mark else missing(f"${target}"))
+                shell.assign(
+                    target,
+                    (Piece(f"${target}", mark),) if mark else missing(f"${target}" if typed else f"${{{target}}}"),
+                )
         if value is None or elsewhere:
             return shell.doubt("`read`", found.line)
         return not whole if text is None else bool(newline)

@@ -54,8 +54,8 @@ def in_order(name: str, value: Value, values: tuple[Scalar, ...]) -> tuple[Scala
 
 
 def some_list(name: str) -> Scalar:
-    """A list of which nothing is known."""
-    return (Piece(f"${name}", Mark(f"${name}", several=True)),)
+    """A list of which nothing is known; it is there, which a mark of `$NAME` would leave open."""
+    return (Piece(f"${name}", Mark(f"${{{name}}}", several=True)),)
 
 
 def of_any_length(value: Value) -> bool:
