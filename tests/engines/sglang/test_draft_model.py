@@ -38,7 +38,7 @@ from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.host_sizes import stage_plans
 from glm_kvplan.engines.sglang.sizing.rank_costs import costs
 from glm_kvplan.engines.sglang.sizing.server import Server
-from glm_kvplan.engines.sglang.sizing.solver import Solution, size
+from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, size
 from glm_kvplan.engines.sglang.sizing.start import MemoryGiven, boot
 from glm_kvplan.engines.sglang.weight_placement import after_load
 from glm_kvplan.errors import InputError, KvplanError, RefusedError
@@ -356,6 +356,10 @@ def test_with_the_drafts_config_every_number_is_explained(configs: Path) -> None
     known = BesideLog(flags=flags, gpu="gb300:256703", draft=str(configs / "d5x8x128.json"))
     answer = reconciled(LOG, known)
     assert answer.explained
+    after, memory = after_load(answer.plan.deployment), answer.sizing.memory
+    assert after is not None and after.gib < 0 and memory is not None  # its buffers are taken of the last reading
+    sized = attempt(answer.plan, memory.pre_gib, memory.available_gib + after.gib)
+    assert answer.sizing.solution is not None and answer.sizing.solution.sizes == sized.sizes
     assert {row.name for row in answer.rows} >= {"draft token pool K size", "draft token pool V size"}
     told = reconciled(ARGUMENTS + LOG, BesideLog(gpu="gb300:256703", draft=known.draft))
     assert any("fa4" in cause for cause in causes(told))  # the log's arguments leave the draft's kernels out

@@ -8,7 +8,7 @@ from boots import BOOTS, LOGS, PUBLISHED, boots_of, edited, held, printed, read_
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.answers.reconcile_page import _difference
-from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank, logged_memory
 from glm_kvplan.engines.sglang.boot_log.causes import _VARIATIONS, causes
 from glm_kvplan.engines.sglang.boot_log.fit import fit
 from glm_kvplan.engines.sglang.boot_log.log_launch import environment_of
@@ -196,15 +196,34 @@ def test_what_makes_the_sizes_exact_is_noted(name: str, note: str) -> None:
     assert (row.explained, row.note) == (True, note)
 
 
+def reduced(wanted: int, granted: int, asked: str = "'max_running_requests': 128") -> dict[str, Row]:
+    text = (LOGS / "b200x4-mtp6-conc128.log").read_text(encoding="utf-8")
+    text = text.replace("'max_running_requests': 128", asked)
+    lines = text.splitlines()
+    at = next(number for number, line in enumerate(lines) if "TP0" in line and "max_running_requests is capped" in line)
+    said = f"max_running_requests was reduced from the requested {wanted} to {granted} (per dp worker) due to"
+    rows = reconcile(read_log([*lines[: at + 1], f"{lines[at].partition(']')[0]}] {said}", *lines[at + 1 :]])[0]).rows
+    return {row.name: row for row in rows if row.name.startswith("reduced")}
+
+
 @pytest.mark.parametrize(("wanted", "granted"), [(128, 122), (127, 122), (128, 121)])
 def test_requests_that_were_reduced_are_held_against_the_flag(wanted: int, granted: int) -> None:
     """--max-running-requests 128, of which 612 slots leave 122 at five each."""
-    text = (LOGS / "b200x4-mtp6-conc128.log").read_text(encoding="utf-8").splitlines()
-    at = next(number for number, line in enumerate(text) if "TP0" in line and "max_running_requests is capped" in line)
-    said = f"max_running_requests was reduced from the requested {wanted} to {granted} (per dp worker) due to"
-    rows = reconcile(read_log([*text[: at + 1], f"{text[at].partition(']')[0]}] {said}", *text[at + 1 :]])[0]).rows
-    found = {row.name: row.explained for row in rows if row.name.startswith("reduced")}
+    found = {name: row.explained for name, row in reduced(wanted, granted).items()}
     assert found == {"reduced: requested": wanted == 128, "reduced: granted": granted == 122}
+
+
+def test_requests_that_nobody_asked_for_are_the_engines_default() -> None:
+    """48 of a launch that speculates (arg_groups/speculative_hook.py at 0.5.20): 128 were another build's."""
+    row = reduced(128, 122, "'max_running_requests': None")["reduced: requested"]
+    assert (row.predicted, row.explained) == ("48", False)
+
+
+@pytest.mark.parametrize("lacking", ["Load weight begin", "Load weight end"])
+def test_memory_is_read_before_and_after_the_load_or_not_at_all(lacking: str) -> None:
+    lines = (LOGS / "b200x4-mtp6-frac80.log").read_text(encoding="utf-8").splitlines()
+    assert logged_memory(read_log(lines)[0]) == (176.25, 127.68, 44.76, 3.81)
+    assert logged_memory(read_log([line for line in lines if lacking not in line])[0]) is None
 
 
 def test_a_size_that_memory_does_not_decide_stays_explained() -> None:
