@@ -78,11 +78,8 @@ def _whole(known: PrintedSizes) -> PoolSizes | None:
 
 
 def _stand_ins(plan: Plan, known: PrintedSizes) -> tuple[PoolSizes, ...]:
-    page = plan.deployment.page_size
-    ends = ((page, 1, 1), (2**14 * page, 2**10, 2**10))
-    return tuple(
-        PoolSizes(*(other if size is None else size for size, other in zip(known, end, strict=True))) for end in ends
-    )
+    ends = plan.deployment.page_size, plan.deployment.context_length
+    return tuple(PoolSizes(*(end if size is None else size for size in known)) for end in ends)
 
 
 def _rows(
