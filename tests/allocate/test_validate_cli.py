@@ -164,7 +164,10 @@ def __getattr__(name):
         ("--disaggregation-mode", "decode", "--disaggregation-decode-extra-slots", "3"),
         ("--mamba-ssm-dtype", "bfloat16", "--disable-radix-cache"),
         ("--speculative-algorithm", "EAGLE", "--enable-linear-replayssm-spec"),
-        ("--speculative-algorithm", "EAGLE", "--pp-size", "3", "--disable-overlap-schedule"),
+        (
+            *("--env", "SGLANG_ENABLE_PP_SPEC=1", "--speculative-algorithm", "EAGLE"),
+            *("--pp-size", "3", "--disable-overlap-schedule"),
+        ),
     ],
     ids=lambda flags: " ".join(flags) or "plain",
 )
