@@ -137,7 +137,7 @@ def parse_contexts(text: str) -> Contexts:
     """
     text = text.strip()
     if is_count(text):
-        return contexts([(parse_count(text, "--context"), 1)])
+        return one_length(parse_count(text, "--context"))
     if ":" not in text and ("." in text.rstrip("kKmM.") or "/" in text) and Path(text).suffix:
         return read_histogram(Path(text))
     if ":" not in text:
@@ -149,7 +149,7 @@ def parse_contexts(text: str) -> Contexts:
                 f"--context {text[:60]}: give each length its share, as in 0.8:8k,0.2:128k; kvplan sweep "
                 f"--over context={text[:60]} takes one after the other"
             )
-        return contexts([(parse_count(text, "--context"), 1)])
+        return one_length(parse_count(text, "--context"))
     if _is_file(text):
         return read_histogram(Path(text))
     return parse_shares(text, "--context")

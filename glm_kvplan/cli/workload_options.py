@@ -93,10 +93,10 @@ def read_demand(
     plan: Plan, lengths: str | None, concurrency: str | None, prefix_states: int, confidence: str = "0.99"
 ) -> Demand:
     """The demand that Lengths, Concurrency, PrefixStates and Confidence describe; the rest as in `read_workload`."""
-    from glm_kvplan.contexts import contexts, parse_contexts
+    from glm_kvplan.contexts import one_length, parse_contexts
 
     usual = read_workload(plan, None, concurrency)
-    mix = contexts([(usual.context, 1)]) if lengths is None else parse_contexts(lengths)
+    mix = one_length(usual.context) if lengths is None else parse_contexts(lengths)
     return Demand(mix._replace(confidence=read_confidence(confidence)), usual.concurrency, prefix_states)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from glm_kvplan.contexts import Contexts, contexts
+from glm_kvplan.contexts import Contexts, one_length
 
 # The expectations of a file, in the order they are reported; `boots` is expected of every file.
 EXPECTATIONS = {
@@ -56,7 +56,7 @@ class Expectations(NamedTuple):
     @property
     def lengths(self) -> "Contexts":
         """How long the requests of min_concurrency are."""
-        return self.contexts or contexts([(self.min_context or 1, 1)])
+        return self.contexts or one_length(self.min_context or 1)
 
     @property
     def requests(self) -> int:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from glm_kvplan.answers.diff.starts import Side, alike, start_changes
+from glm_kvplan.answers.diff.starts import Side, alike, one_engine, start_changes
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.by_name import head_of
 from glm_kvplan.engines.changes import Change
@@ -33,9 +33,14 @@ class DiffAnswer(NamedTuple):
 
 def answer_diff(a: Side, b: Side) -> DiffAnswer:
     noted = dict.fromkeys(note for side in (a, b) for note in side.start.notes)
-    same = a.plan.given.profile.engine is b.plan.given.profile.engine
     return DiffAnswer(
-        side_shown(a), side_shown(b), a.start.context, same, start_changes(a, b), *alike(a, b), tuple(noted)
+        side_shown(a),
+        side_shown(b),
+        a.start.context,
+        one_engine(a, b),
+        start_changes(a, b),
+        *alike(a, b),
+        tuple(noted),
     )
 
 

@@ -18,6 +18,11 @@ class Side(NamedTuple):
     start: Started
 
 
+def one_engine(a: Side, b: Side) -> bool:
+    """Whether both are of the same engine, whose names then mean the same."""
+    return a.plan.given.profile.engine is b.plan.given.profile.engine
+
+
 def start_changes(a: Side, b: Side) -> tuple[Change, ...]:
     """Everything that differs from `a` to `b`: what moves the most bytes first, then measures, limits, units, flags.
 
@@ -25,7 +30,7 @@ def start_changes(a: Side, b: Side) -> tuple[Change, ...]:
     other names and other meanings.
     """
     found = list(_measures(a, b))
-    if a.plan.given.profile.engine is b.plan.given.profile.engine:
+    if one_engine(a, b):
         if a.start.failure is None and b.start.failure is None:
             found += byte_changes("pool", a.start.parts, b.start.parts)
         found += [*unit_changes(a.start.ledgers, b.start.ledgers), *_flags(a, b)]
@@ -37,16 +42,14 @@ def alike(a: Side, b: Side) -> tuple[int, int | None]:
     """How many measures are the same on both, and how many resolved flags of one engine."""
     numbers = ({(each.name, each.value) for each in side.start.measures} for side in (a, b))
     flags = ({(each.flag, _shown(each.value)) for each in side.plan.choices} for side in (a, b))
-    one_engine = a.plan.given.profile.engine is b.plan.given.profile.engine
-    return len(set.intersection(*numbers)), len(set.intersection(*flags)) if one_engine else None
+    return len(set.intersection(*numbers)), len(set.intersection(*flags)) if one_engine(a, b) else None
 
 
 def _measures(a: Side, b: Side) -> Iterator[Change]:
     """The measures that differ; one that only one of two engines has is left out."""
     before, after = (_by_name(side.start) for side in (a, b))
-    one_engine = a.plan.given.profile.engine is b.plan.given.profile.engine
     for name in dict.fromkeys((*before, *after)):
-        if not one_engine and not (name in before and name in after):
+        if not one_engine(a, b) and not (name in before and name in after):
             continue
         old, new = (side[name].value if name in side else None for side in (before, after))
         if old != new:

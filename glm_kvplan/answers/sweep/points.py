@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from glm_kvplan.answers.sweep.axes import ENGINE, Axis, check_axes, count_points, flag_value, points, release_named
-from glm_kvplan.contexts import Contexts, contexts
+from glm_kvplan.contexts import Contexts, one_length
 from glm_kvplan.engines.protocol import Engine, Given, Release
 from glm_kvplan.engines.sweep_columns import REASON, STATUS, Column, Point, result_columns, sweeping
 from glm_kvplan.engines.twin_flags import check_twins, translated
@@ -168,9 +168,9 @@ class Sweep:
     def _demand(self, workload: _Key, context_length: int) -> Demand:
         asked = dict(zip(self._names["workload"], workload, strict=True))
         length = asked.get("context")
-        lengths = self.workload.contexts if length is None else contexts([(length, 1)])
+        lengths = self.workload.contexts if length is None else one_length(length)
         if lengths is None:
-            lengths = contexts([(min(DEFAULT_CONTEXT, context_length), 1)])
+            lengths = one_length(min(DEFAULT_CONTEXT, context_length))
         concurrency = asked.get("concurrency", self.workload.concurrency)
         prefix_states = asked.get("prefix_states", self.workload.prefix_states)
         return Demand(lengths, LARGEST_COUNT if concurrency is None else concurrency, prefix_states or 0)

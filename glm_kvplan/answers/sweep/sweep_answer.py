@@ -11,7 +11,7 @@ from glm_kvplan import __version__
 from glm_kvplan.answers.sweep.axes import ENGINE
 from glm_kvplan.answers.sweep.memory_readings import reading_notes
 from glm_kvplan.answers.sweep.points import Row, Sweep
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import one_length
 from glm_kvplan.engines.answer_head import ModelName, deployment_title
 from glm_kvplan.engines.sweep_columns import CERTAINTY, UPPER_BOUND, Column, sweeping
 from glm_kvplan.show.said import Said, Text, say
@@ -50,7 +50,7 @@ def answer_sweep(
     """The first `most` of `rows`."""
     names = [column.name for column in sweep.columns]
     held = [dict(zip(names, row, strict=True)) for row in islice(rows, most + 1)]
-    asked = sweep.workload.contexts or contexts([(DEFAULT_CONTEXT, 1)])
+    asked = sweep.workload.contexts or one_length(DEFAULT_CONTEXT)
     model, said = sweep.given.model, _certainties(sweep, held[:most])
     return SweepAnswer(
         kvplan=__version__,

@@ -1,20 +1,15 @@
-"""Statements of a shell script's text: lists, pipelines, branches, loops, functions, redirections."""
+"""Statements of a shell script's text: lists, pipelines, groups, functions, redirections."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
 
 from glm_kvplan.launch.bash import syntax
-from glm_kvplan.launch.bash.command_reader import FUNCTION, CommandReader
-from glm_kvplan.launch.bash.syntax import Body, Part, Statement, Text, WordNode
+from glm_kvplan.launch.bash.command_reader import FUNCTION
+from glm_kvplan.launch.bash.compound_reader import CompoundReader
+from glm_kvplan.launch.bash.syntax import Body, Part, Statement
 from glm_kvplan.launch.marked_words import Piece
 
-_RESERVED = re.compile(
-    r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|\{|\}|!|\[\[)"
-    r"(?=[ \t\n;&|<>()]|\\\n|$)"
-)
 _CLOSING = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
-_IN = re.compile(r"in(?=[ \t\n;]|$)")
-_TEST_OPERATOR = re.compile(r"&&|\|\||[()<>]")
 
 
 def statements(text: str, given: Mapping[int, Piece] | None = None, *, numbered: bool = True) -> Iterator[Statement]:
@@ -45,7 +40,7 @@ def parts_of_text(text: str) -> tuple[Part, ...]:
     return _StatementReader("", numbered=False).document_parts(text, 0)
 
 
-class _StatementReader(CommandReader):
+class _StatementReader(CompoundReader):
     # --- lists
 
     def next_statement(self, ends: Collection[str]) -> Statement | None:
@@ -116,20 +111,6 @@ class _StatementReader(CommandReader):
 
     # --- commands
 
-    def reserved(self) -> str:
-        match = _RESERVED.match(self.text, self.at)
-        return match[0] if match else ""
-
-    def keyword(self, word: str) -> bool:
-        """Past a reserved word, which may be missing only at the text's end."""
-        self.newlines()
-        if self.reserved() == word:
-            self.at += len(word)
-            return True
-        if self.peek():
-            raise self.fail(f"{word} is expected here")
-        return False
-
     def command(self) -> Statement:
         self.blanks()
         line = self.line
@@ -175,170 +156,12 @@ class _StatementReader(CommandReader):
             redirects.append(redirect)
         return syntax.Group((statement,), False, tuple(redirects)) if redirects else statement
 
-    def conditional(self) -> Statement:
-        branches: list[tuple[Body, Body]] = []
-        word = "if"
-        while word in ("if", "elif"):
-            self.at += len(word)
-            condition = self.body("then")
-            self.keyword("then")
-            branches.append((condition, self.body("elif", "else", "fi")))
-            self.newlines()
-            word = self.reserved()
-        if word == "else":
-            self.at += len(word)
-            branches.append(((), self.body("fi")))
-        self.keyword("fi")
-        return syntax.If(tuple(branches))
-
-    def loop(self, word: str) -> Statement:
-        self.at += len(word)
-        condition = self.body("do")
-        return syntax.Loop(condition, self.do_body(), word == "until")
-
-    def do_body(self) -> Body:
-        self.keyword("do")
-        found = self.body("done")
-        self.keyword("done")
-        return found
-
-    def for_loop(self, line: int) -> Statement:
-        self.at += len("for")
-        self.blanks()
-        counting: list[tuple[Part, ...]] = []
-        name, words = "", None
-        if self.peek(2) == "((":
-            counting = self.counting_parts(line)
-        else:
-            name = self.name_here()
-            self.newlines()
-            if self.take(_IN):
-                words = self.words_of_line()
-        self.newlines()
-        if self.peek() == ";":
-            self.at += 1
-        self.newlines()
-        if self.reserved() == "{":
-            self.at += 1
-            body = self.body("}")
-            self.keyword("}")
-        else:
-            body = self.do_body()
-        if counting:
-            return syntax.CountingFor(counting[0], counting[1], counting[2], body, line)
-        return syntax.For(name, words, body, line)
-
-    def counting_parts(self, line: int) -> list[tuple[Part, ...]]:
-        """The three expressions of `for ((...))`."""
-        found: list[list[Part]] = [[]]
-        for part in self.arithmetic() or ():
-            if part == Text(";", False):
-                found.append([])
-            else:
-                found[-1].append(part)
-        if len(found) != 3:
-            raise self.fail("for (( needs three expressions", line)
-        return [tuple(parts) for parts in found]
-
-    def words_of_line(self) -> tuple[WordNode, ...]:
-        found: list[WordNode] = []
-        while True:
-            self.blanks()
-            word = self.word()
-            if word is None:
-                return tuple(found)
-            found.append(word)
-
-    def name_here(self) -> str:
-        word = self.word()
-        if word is None or not all(isinstance(part, Text) for part in word.parts):
-            raise self.fail("a name is expected here")
-        return "".join(part.text for part in word.parts if isinstance(part, Text))
-
-    def alternatives(self, line: int) -> Statement:
-        self.at += len("case")
-        self.blanks()
-        subject = self.word()
-        if subject is None:
-            raise self.fail("case needs a word")
-        self.newlines()
-        if not self.text.startswith("in", self.at):
-            raise self.fail("in is expected here")
-        self.at += 2
-        found = []
-        while True:
-            self.newlines()
-            if not self.peek() or self.reserved() == "esac":
-                break
-            if self.peek() == "(":
-                self.at += 1
-            patterns = []
-            while True:
-                self.blanks()
-                pattern = self.word()
-                if pattern is None:
-                    raise self.fail("a pattern is expected here")
-                patterns.append(pattern)
-                self.blanks()
-                if self.peek() == "|":
-                    self.at += 1
-                elif self.peek() == ")":
-                    self.at += 1
-                    break
-                else:
-                    raise self.fail(") is expected here")
-            body = self.body("esac")
-            if self.text.startswith((";&", ";;&"), self.at):
-                raise self.fail("`;&` is not read here; give the launch command alone")
-            self.at += 2 * (self.peek(2) == ";;")
-            found.append((tuple(patterns), body))
-        self.keyword("esac")
-        return syntax.Case(subject, tuple(found), line)
-
     def function(self, name: str) -> Statement:
         match = FUNCTION.match(self.text, self.at)
         if match:
             self.at = match.end()
         self.newlines()
         return syntax.Function(name, self.command())
-
-    def condition(self, line: int) -> Statement:
-        """`[[ ... ]]`: its operators as words of their own."""
-        self.at += 2
-        tokens = []
-        while True:
-            self.newlines()
-            here = self.line
-            if not self.peek():
-                raise self.fail("[[ is never closed with ]]", line)
-            operator = self.take(_TEST_OPERATOR)
-            if operator:
-                tokens.append(WordNode((Text(operator, False),), here))
-                continue
-            word = self.word()
-            if word is None:
-                raise self.fail(f"{self.peek()!r} is not expected here")
-            if word.parts == (Text("]]", False),):
-                return syntax.Condition(tuple(tokens), line)
-            tokens.append(word)
-            if word.parts == (Text("=~", False),):
-                self.blanks()
-                tokens.append(self.expression_pattern())
-
-    def expression_pattern(self) -> WordNode:
-        """The right side of `=~`, in which parentheses and bars are plain."""
-        line = self.line
-        parts: list[Part] = []
-        while self.at < len(self.text) and self.text[self.at] not in " \t\n":
-            if self.text[self.at] in "();&|<>":
-                parts.append(Text(self.text[self.at], False))
-                self.at += 1
-                continue
-            word = self.word()
-            if word is None:
-                break
-            parts += word.parts
-        return WordNode(tuple(parts), line)
 
     def substituted(self, opening: str) -> Body:
         line = self.line

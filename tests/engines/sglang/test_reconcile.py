@@ -214,7 +214,7 @@ def test_requests_that_were_reduced_are_held_against_the_flag(wanted: int, grant
 
 
 def test_requests_that_nobody_asked_for_are_the_engines_default() -> None:
-    """48 of a launch that speculates (arg_groups/speculative_hook.py at 0.5.20): 128 were another build's."""
+    """48 of a launch that speculates, as the README's own boot has it: 128 were another build's."""
     row = reduced(128, 122, "'max_running_requests': None")["reduced: requested"]
     assert (row.predicted, row.explained) == ("48", False)
 

@@ -18,6 +18,7 @@ from glm_kvplan.engines.sglang.answers.advise_page import advise_page
 from glm_kvplan.engines.sglang.answers.comparison_page import comparison_page
 from glm_kvplan.engines.sglang.answers.explain_answer import PlacesAnswer, answer_explain
 from glm_kvplan.engines.sglang.answers.explain_page import explain_page
+from glm_kvplan.engines.sglang.answers.memory_verdict import in_memory
 from glm_kvplan.engines.sglang.answers.model_answer import answer_model
 from glm_kvplan.engines.sglang.answers.model_page import model_page
 from glm_kvplan.engines.sglang.answers.overrun_shown import overrun_warnings, show_overrun
@@ -28,7 +29,7 @@ from glm_kvplan.engines.sglang.answers.reconcile_answer import ReconcileAnswer, 
 from glm_kvplan.engines.sglang.answers.reconcile_page import reconcile_page
 from glm_kvplan.engines.sglang.answers.release_comparison import compare_engines
 from glm_kvplan.engines.sglang.answers.served_now import served_now
-from glm_kvplan.engines.sglang.answers.terms import in_memory, terms
+from glm_kvplan.engines.sglang.answers.terms import terms
 from glm_kvplan.engines.sglang.answers.validate_answer import ValidateAnswer, answer_validate
 from glm_kvplan.engines.sglang.answers.validate_page import validate_page
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row

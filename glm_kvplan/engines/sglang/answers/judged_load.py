@@ -4,7 +4,7 @@ from functools import partial
 
 from glm_kvplan.engines.load_verdict import load_verdict
 from glm_kvplan.engines.sglang.answers.advise_answer import AdviseAnswer
-from glm_kvplan.engines.sglang.answers.terms import in_memory
+from glm_kvplan.engines.sglang.answers.memory_verdict import in_memory
 from glm_kvplan.memory.budget_words import at_most
 from glm_kvplan.show.page import Verdict
 

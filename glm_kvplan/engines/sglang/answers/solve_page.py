@@ -6,8 +6,9 @@ from math import isfinite
 from glm_kvplan.engines.mix_words import promised
 from glm_kvplan.engines.sglang.answers.host_page import host_sections
 from glm_kvplan.engines.sglang.answers.map_chart import map_stack
+from glm_kvplan.engines.sglang.answers.memory_verdict import in_memory
 from glm_kvplan.engines.sglang.answers.solve_answer import SolveAnswer
-from glm_kvplan.engines.sglang.answers.terms import in_memory, terms
+from glm_kvplan.engines.sglang.answers.terms import terms
 from glm_kvplan.engines.sglang.sizing.binding_limits import Limit
 from glm_kvplan.engines.sglang.sizing.prices import Price
 from glm_kvplan.memory.budget_words import at_most, bound_said, memory_line

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from glm_kvplan.contexts import Contexts, contexts
+from glm_kvplan.contexts import Contexts, one_length
 from glm_kvplan.engines.measures import Bound, Measure, Started
 from glm_kvplan.engines.sglang.checks.judgements import longest_context, resident
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -48,7 +48,7 @@ def _shared(
     yield Measure("gpus", plan.gpus, "GPU", "deployment")
     if mix is not None:
         yield Measure("requests_of_mix", resident(mix, deployment, sizes).requests, "request", "deployment")
-    requests = resident(contexts([(context, 1)]), deployment, sizes).requests
+    requests = resident(one_length(context), deployment, sizes).requests
     yield Measure("requests_at_context", requests, "request", "deployment")
     yield Measure("longest_context", longest_context(deployment, sizes), "token", "deployment")
     cached = Server(plan, given).cache_bytes if answer.failure is None else 0
@@ -76,7 +76,7 @@ def _bounds(plan: Plan, answer: Boot, context: int) -> Iterator[Bound]:
     """
     if answer.limits is None or answer.headroom is None:
         return
-    limit = resident(contexts([(context, 1)]), plan.deployment, _sizes(answer)).limit
+    limit = resident(one_length(context), plan.deployment, _sizes(answer)).limit
     yield Bound("requests bound by", limit, f"at {context:,} tokens each")
     tokens, requests, slots = answer.limits.tokens[0], answer.limits.requests[0], answer.limits.slots
     yield Bound("tokens bound by", tokens.name, tokens.text)

@@ -1,10 +1,9 @@
-"""The foot of a page, what the words of the engine mean that it uses; and what every verdict on memory leaves out."""
+"""The foot of a page: what the words of the engine mean that it uses."""
 
 from collections.abc import Iterator
 
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.show.format import count
-from glm_kvplan.show.page import Verdict
 from glm_kvplan.show.said import Said, say
 
 
@@ -21,14 +20,3 @@ def _terms(head: Head, ranks: bool) -> Iterator[Said]:
         yield say("a state slot holds one KDA state, of all KDA layers; a request takes {slots}", slots=slots)
     if head.deployment["attn_dp_size"] != 1:
         yield say("a DP worker is a group of GPUs with requests and pools of its own")
-
-
-def in_memory(head: Head, verdict: Verdict) -> Verdict:
-    """A verdict on memory, which says no more than that where no attention kernels of its kind run on the card."""
-    if verdict.tone == "bad" or not head.deployment["kernels_missing"]:
-        return verdict
-    template = (
-        "No attention kernels of its kind are known for this card: its first forward is expected to fail. In memory: "
-        "{verdict}"
-    )
-    return verdict._replace(text=say(template, verdict=verdict.text), tone="bad")

@@ -16,9 +16,7 @@ STATE_POOL = "HybridLinearKVPool.mamba_pool"  # the same object as HybridReqToTo
 DRAFT_POOL = "draft DSATokenToKVPool"
 DRAFT = "draft"  # `TensorSpec.pool` of all that the draft worker allocates
 KV_SPLIT = "page_first_kv_split"  # the host memory layout that keeps index keys beside the latent rows
-
-
-OfThree = Literal["latent", "index", "states", ""]  # ledgers; "": none of the three
+LedgerName = Literal["latent", "index", "states", ""]  # of the three ledgers; "": none of them
 
 
 class SegmentKind(NamedTuple):
@@ -29,7 +27,7 @@ class SegmentKind(NamedTuple):
     name: str
     note: str
     unit: Unit
-    ledger: OfThree = ""
+    ledger: LedgerName = ""
 
 
 PADDING = SegmentKind("padding page", "one page more than the pool's tokens, in every layer", "rank")

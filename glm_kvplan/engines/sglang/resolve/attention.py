@@ -44,6 +44,7 @@ _RAW_TILELANG = Reason(
 _SCALED = Reason("the backends read one FP32 scale per 128 elements behind each FP8 row", _LAYOUT)
 _GIVEN_LAYOUT = Reason("given: the layout of this build")
 
+_ON_SM12X = ("flashinfer_sparse_mla", "tilelang", "triton_sparse_mla")
 _CONSTRAINTS = "arg_groups/overrides.py:550-575 at 0.5.23"
 _SPARSE = ("dsa", "nsa", None)  # names of the sparse attention, and none given
 
@@ -167,20 +168,24 @@ def sparse_backends(a: Arguments, site: Site) -> None:
             "prefill kernel (FlashMLA) need compute capability 9.0; expect the model to fail on its first prefill"
         )
     if cuda and site.gpu.capability[0] == 12:
-        missing = {a.dsa_prefill_backend, a.dsa_decode_backend}.difference(("flashinfer_sparse_mla", "tilelang"))
+        missing = {a.dsa_prefill_backend, a.dsa_decode_backend}.difference(_ON_SM12X)
         if missing:
             a.kernels_missing = True
             a.warnings.append(_no_kernels(site, fp8, " and ".join(sorted(missing))))
 
 
 def _no_kernels(site: Site, fp8: bool, missing: str) -> str:
-    """SM120 and SM121: what the engine chooses by itself boots and dies in its first forward (sglang issue 40286)."""
+    """SM120 and SM121: what the engine chooses by itself boots and dies in its first forward (sglang issue 40286); fa3
+    and flashmla are of other cards (issue 37105), and flashmla_sparse becomes trtllm.
+
+    Source: layers/attention/dsa/dsa_backend_kpool.py:63-78 at 0.5.23.
+    """
     major, minor = site.gpu.capability
     instead = "flashinfer_sparse_mla (FP8 rows of 528 or, --kv-row-layout fp8_padded, 656 bytes)" if fp8 else "tilelang"
     return (
         f"{site.gpu.name}: nothing refuses it at start-up, but the {missing} sparse kernels are not built for "
-        f"compute capability {major}.{minor}; expect the model to fail on its first forward; kernels for it: "
-        f"{instead}, as --dsa-prefill-backend and --dsa-decode-backend"
+        f"compute capability {major}.{minor}; expect the model to fail on its first forward; people run "
+        f"it with {instead}, in builds of their own, as --dsa-prefill-backend and --dsa-decode-backend"
     )
 
 

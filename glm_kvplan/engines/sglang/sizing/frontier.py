@@ -1,6 +1,6 @@
 """How many requests fit at once at every context length, what stops the next one, and what another split would hold."""
 
-from glm_kvplan.contexts import contexts
+from glm_kvplan.contexts import one_length
 from glm_kvplan.engines.frontier_points import Frontier, FrontierPoint, lengths
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.sizing.served_requests import Served, served
@@ -30,7 +30,7 @@ def fits(plan: Plan, answer: Boot, demand: Demand) -> Served:
 
 
 def _point(plan: Plan, answer: Boot, server: Server, context: int, prefix_states: int) -> FrontierPoint:
-    demand = Demand(contexts([(context, 1)]), MOST, prefix_states)
+    demand = Demand(one_length(context), MOST, prefix_states)
     now = fits(plan, answer, demand)
     workers = plan.deployment.attn_dp_size * plan.deployment.replicas
     advised = most_requests(server, demand) * workers

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.sglang import components
 from glm_kvplan.engines.sglang.components import hicache_staging
-from glm_kvplan.engines.sglang.components.component import OfThree, SegmentKind
+from glm_kvplan.engines.sglang.components.component import LedgerName, SegmentKind
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.components.pool_units import Unit
 from glm_kvplan.engines.sglang.plan import Plan
@@ -30,7 +30,7 @@ class Segment(NamedTuple):
     note: str
     unit: Unit | Literal[""] = ""
     components: tuple[str, ...] = ()
-    ledger: OfThree = ""
+    ledger: LedgerName = ""
 
 
 class MemoryMap(NamedTuple):

@@ -148,7 +148,7 @@ def boot_line(ground: Ground) -> Explanation:
         "The boot line's tokens are a concurrency in disguise",
         lines,
         (
-            right("tokens of requests of 8,192 that the same blocks hold", short * _SHORT, "tokens"),
+            right(f"tokens of requests of {_SHORT:,} that the same blocks hold", short * _SHORT, "tokens"),
             wrong("tokens, as the boot line says", begun.printed_tokens, "tokens"),
         ),
         "num_blocks / blocks_per_request * max_model_len",
