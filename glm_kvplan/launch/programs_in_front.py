@@ -8,12 +8,9 @@ from glm_kvplan.launch.marked_words import Word, split_assignment
 CONTAINERS = ("docker", "podman", "nerdctl", "kubectl")
 _OUTSIDE = (*CONTAINERS, "ssh", "sudo")  # the environment around them stays outside
 # Words with which a program starts what follows without the environment around it.
-_CLEANS = {
-    "env": ("-i", "-", "--ignore-environment"),
-    **dict.fromkeys(("su", "runuser"), ("-", "-l", "--login")),
-}
+_CLEANS = dict.fromkeys(("su", "runuser"), ("-", "-l", "--login"))
 _OTHERS_SSH = ("compute", "vagrant")  # `gcloud compute ssh`, `vagrant ssh`: with options of their own
-_ENV_VALUED = ("-u", "--unset", "-C", "--chdir")
+_ENV_VALUED = ("-C", "--chdir")
 # ssh(1): the options without a value, then one with its value, perhaps as the next word.
 _SSH_OPTION = re.compile(r"-[1246AaCfGgKkMNnqsTtVvXxYy]*(?:[BbcDEeFIiJLlmOoPpQRSWw](.*))?", re.DOTALL)
 
@@ -62,19 +59,25 @@ def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dic
     srun(1), --export without ALL hands on what it lists.
     """
     seen, outside = dict(outer), dict(outer)
-    previous = program = ""
+    previous, program, unset = "", "", False  # `unset`: the next word is what `env -u` takes away
     for word in before:
         text = word.text
         if base(word) in _OUTSIDE:
-            outside, seen = seen, {}
-        if base(word) in (*_OUTSIDE, *_CLEANS, "srun", "sbatch"):
+            outside, seen = seen, _without(seen, word)
+        if base(word) in (*_OUTSIDE, *_CLEANS, "env", "srun", "sbatch"):
             program = base(word)
-        elif program == "env" and not (text.startswith("-") or previous in _ENV_VALUED or split_assignment(text)):
+        elif program == "env" and not (
+            text.startswith("-") or unset or previous in _ENV_VALUED or split_assignment(text)
+        ):
             program = ""  # another program, with options of its own
-        if text in _CLEANS.get(program, ()):
-            seen = {}
-        elif program == "env" and (previous in ("-u", "--unset") or text.startswith("--unset=")):
-            seen.pop(text.removeprefix("--unset="), None)
+        if program == "env" and unset:
+            seen, unset = _without(seen, word, text), False
+        elif program == "env":
+            cleans, name = _env_option(text)
+            seen, unset = _without(seen, word) if cleans else seen, name == ""
+            seen = _without(seen, word, name) if name else seen
+        elif text in _CLEANS.get(program, ()):
+            seen = _without(seen, word)
         elif program == "sudo" and re.fullmatch("-[A-Za-z]*E[A-Za-z]*|--preserve-env", text):
             seen = {**outside, **seen}
         listed = text.startswith(("--export=", "--preserve-env="))
@@ -85,7 +88,7 @@ def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dic
         if program in ("srun", "sbatch") and (listed or previous == "--export"):
             listed, previous = True, "-e"
             if "ALL" not in text.split(","):
-                outside, seen = seen, {}
+                outside, seen = seen, _without(seen, word)
         for part in text.split(",") if listed else [text]:
             pair = split_assignment(part)
             if pair is not None:
@@ -94,3 +97,17 @@ def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dic
                 seen[part] = outside[part]
         previous = word.text
     return seen
+
+
+def _env_option(text: str) -> tuple[bool, str | None]:
+    """Whether an option of env(1) empties the environment, and what it takes away: "" is the next word."""
+    short = re.sub("^--unset=?", "-u", re.sub("^--ignore-e[a-z]*$", "-i", text))
+    found = re.fullmatch("-([0iv]*)(?:u(.*))?", short, re.DOTALL)
+    return (False, None) if found is None else (short == "-" or "i" in found[1], found[2])
+
+
+def _without(environment: Mapping[str, Word], by: Word, name: str | None = None) -> dict[str, Word]:
+    """The environment without a variable, or without any; what a word takes that may not be there is not known."""
+    if by.mark is None:
+        return {} if name is None else {one: word for one, word in environment.items() if one != name}
+    return {one: word._replace(mark=by.mark) if name in (None, one) else word for one, word in environment.items()}

@@ -11,7 +11,7 @@ from glm_kvplan.launch.bash.started_commands import Command
 from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.values import Scalar, scalar_of
 from glm_kvplan.launch.launch import Found, Launch, Server, image_name
-from glm_kvplan.launch.marked_words import Piece, Word, printable
+from glm_kvplan.launch.marked_words import Piece, Word, concealed, printable, secret_values
 from glm_kvplan.launch.programs_in_front import CONTAINERS, base, environment_behind, remote_command
 
 _OTHER_MODULES = ("tensorrt_llm", "lmdeploy", "mlc_llm", "mlx_lm", "llama_cpp", "dynamo.trtllm")
@@ -156,7 +156,9 @@ class _Finder:
         contained = any(base(word) in CONTAINERS for word in words[:at])
         images = (word.text for word in words[: at + 1] if contained and server.program in image_name(word.text))
         image = next((text for text in images if text != image_name(text)), "")
-        self.launches.append(Launch(words[start:], serve, environment, server.engine, wrapped=wrapped, image=image))
+        secrets = secret_values((name, word.text) for name, word in environment.items())
+        own = tuple(concealed(word, secrets) for word in words[start:])
+        self.launches.append(Launch(own, serve, environment, server.engine, wrapped=wrapped, image=image))
 
     def inside(
         self,

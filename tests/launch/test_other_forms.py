@@ -372,3 +372,35 @@ def test_a_value_that_is_not_worked_out_is_no_missing_one(script: str) -> None:
     """It is there, so that `:-` does not give its default: bash would give what stands in it."""
     with pytest.raises(InputError, match=r"--tp-size is given .*; write out what it gives"):
         flags(f"{script}\nsglang serve M --tp ${{X:-4}}\n")
+
+
+CONV = "export SGLANG_MAMBA_CONV_DTYPE=float32"
+
+
+@pytest.mark.parametrize(
+    ("front", "kept"),
+    [
+        ("env", True), ("env -v", True), ("env --ignore-signal", True),
+        ("env -u X", True), ("env -uX", True), ("env numactl -i all", True),
+        ("env -i", False), ("env -", False), ("env -vi", False), ("env --ignore-env", False),
+        ("env -iu X", False), ("env -u SGLANG_MAMBA_CONV_DTYPE", False), ("env -uSGLANG_MAMBA_CONV_DTYPE", False),
+        ("env --unset=SGLANG_MAMBA_CONV_DTYPE", False), ("env --unset SGLANG_MAMBA_CONV_DTYPE", False),
+    ],
+)  # fmt: skip
+def test_what_env_takes_away(front: str, kept: bool) -> None:
+    """By env(1), whose options stand together and are abbreviated."""
+    found = read_launch_command(f"{CONV}\n{front} sglang serve M --tp 4\n")
+    assert ("SGLANG_MAMBA_CONV_DTYPE" in found.environment) == kept
+
+
+@pytest.mark.parametrize("front", ["SUDO=sudo; [ $N = 0 ] && SUDO=", 'if [ $N = 0 ]; then SUDO="env -i"; fi'])
+def test_a_program_that_may_not_be_in_front_leaves_its_environment_open(front: str) -> None:
+    with pytest.raises(InputError, match=r"SGLANG_MAMBA_CONV_DTYPE.*\$N"):
+        read_launch_command(f"{CONV}\n{front}\n$SUDO sglang serve M --tp 4\n")
+
+
+@pytest.mark.parametrize("front", ["", "sudo ", "env ", "docker run i -e "])
+def test_a_secret_in_front_of_the_words_is_quoted_in_none(front: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_launch_command(f"{front}API_KEY=topsecret99 sglang serve M --tp topsecret99\n")
+    assert "topsecret99" not in str(error.value)
