@@ -12,6 +12,7 @@ from glm_kvplan.certainty import Certainty, How
 from glm_kvplan.engines.vllm.components.index_keys import key_bytes
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.memory.before_load import taken_before_load
 from glm_kvplan.memory.budget import DRAFT, TARGET, UNMEASURED_WEIGHTS_ERROR, MemoryPart
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.weights import WeightEstimate
@@ -19,6 +20,7 @@ from glm_kvplan.units import GB, GIB
 
 LOG_STEP = 0.01  # GiB: what the log prints of the available memory
 MEASURED_BATCH = 8192  # tokens of a step in every public figure
+LEAST_CONTEXT = 0.3  # GiB: no public log of any card shows less taken, 0.37 of an H100 is the least
 GATHERED = 40  # multiples of the context the indexer's workspace holds before 0.32
 ROWS_AT_ONCE = (5, 2)  # multiples of the context from 0.32 on: up to 256K, and above
 LONG_CONTEXT = 256 * 1024
@@ -66,6 +68,7 @@ class Available(NamedTuple):
     low_bytes: int
     high_bytes: int
     parts: tuple[MemoryPart, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def weights_gib(self) -> float:
@@ -91,7 +94,8 @@ def available(
     """The memory of the blocks: --kv-cache-memory-bytes, or what the log prints as available, or an estimate.
 
     `available_gib` is the log's "Available KV cache memory"; `pre_gib` what is free before vLLM starts. Raises
-    RefusedError where less is free than the share vLLM takes, InputError where the weights are not known.
+    RefusedError where less is free than the share vLLM takes, as far as that is known, InputError where the weights are
+    not known.
     """
     deployment = rank.deployment
     for flag, value in (("--available-gib", available_gib), ("--pre-gib", pre_gib), ("--weights-gib", weights_gib)):
@@ -106,8 +110,8 @@ def available(
         printed = round(available_gib, 2) == available_gib
         found = _exactly(exact, "measured", "Available KV cache memory")
         return found._replace(low_bytes=exact - half, high_bytes=exact + half) if printed else found
-    _enough_free(rank, gpu, pre_gib)
-    return _estimated(rank, gpu, weights_gib, draft_weights_gib, weights, images)
+    notes = _enough_free(rank, gpu, pre_gib)
+    return _estimated(rank, gpu, weights_gib, draft_weights_gib, weights, images)._replace(notes=notes)
 
 
 def _exactly(nbytes: int, how: How, source: str) -> Available:
@@ -119,14 +123,26 @@ def total_gib(gpu: Gpu) -> float:
     return gpu.memory_mib / 1024 + (0.0 if gpu.integrated else DRIVER.gib)
 
 
-def _enough_free(rank: Rank, gpu: Gpu, pre_gib: float | None) -> None:
+def _enough_free(rank: Rank, gpu: Gpu, pre_gib: float | None) -> tuple[str, ...]:
+    """Nothing starts where less is free than the share. Unless it is given, what is free is estimated: said where it
+    may be less, refused where it is less at the estimate's best.
+    """
     wanted = total_gib(gpu) * rank.deployment.gpu_memory_utilization
-    if pre_gib is not None and pre_gib + (0 if gpu.integrated else DRIVER.error_gib) < wanted:
-        raise RefusedError(
-            f"{pre_gib:.2f} GiB are free and --gpu-memory-utilization {rank.deployment.gpu_memory_utilization} of a "
-            f"{gpu.name} is {wanted:.2f} GiB; lower it",
-            rank.profile.source("requested"),
-        )
+    if pre_gib is None:
+        taken = taken_before_load(gpu, rank.deployment.gpus)
+        middle = gpu.memory_mib / 1024 - taken.gib
+        least, most = middle - taken.error_gib, min(middle + taken.error_gib, total_gib(gpu) - LEAST_CONTEXT)
+        found = f"about {middle:.1f} (+-{taken.error_gib:.1f}) GiB are free"
+    else:
+        least = most = pre_gib + (0 if gpu.integrated else DRIVER.error_gib)
+        found = f"{pre_gib:.2f} GiB are free"
+    said = (
+        f"{found} and --gpu-memory-utilization {rank.deployment.gpu_memory_utilization} of a {gpu.name} is "
+        f"{wanted:.2f} GiB"
+    )
+    if most < wanted:
+        raise RefusedError(f"{said}; lower it", rank.profile.source("requested"))
+    return (f"{said}: vLLM does not start where less is free; --pre-gib says what is",) if least < wanted else ()
 
 
 def _estimated(

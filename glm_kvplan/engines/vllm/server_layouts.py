@@ -65,7 +65,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
         floor_tokens=bounds.floor_blocks * bounds.block_tokens,
         ceiling_tokens=bounds.ceiling_blocks * bounds.block_tokens,
         memory=best.memory,
-        warnings=() if best.weights is None else tuple(best.weights.notes),
+        warnings=best.notes,
         admitted=best.plan.deployment.max_num_seqs * engines,
         at_least=lambda: min(served(best.low, share.contexts).requests, share.concurrency),
         failure="" if best.start.failure is None else best.start.failure.reason,

@@ -41,6 +41,11 @@ class Begun:
     def certainty(self) -> Certainty:
         return self.memory.certainty
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of its memory and its weights."""
+        return (*self.memory.notes, *(() if self.weights is None else self.weights.notes))
+
 
 def begin(plan: Plan, given: MemoryGiven, measured: Plan | None = None) -> Begun:
     """Start `plan`. `measured` is the plan whose log printed `given.available_gib`, where that is another one: what the

@@ -27,6 +27,7 @@ from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.calibration import Calibration
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.memory.measurements import measurements
 from glm_kvplan.memory.weights import estimate_weights
 from glm_kvplan.units import GB, GIB
 
@@ -195,11 +196,33 @@ def test_less_free_than_the_share_is_refused(gpu: str, tensor: int, slack: float
     made = plan(gpu, tensor_parallel_size=tensor)
     wanted = total_gib(made.gpu) * 0.92
     assert estimated(made, pre_gib=wanted - slack + 1e-6, weights_gib=10.0).nbytes
-    assert estimated(made, pre_gib=wanted + 1, weights_gib=10.0) == estimated(made, weights_gib=10.0)
+    assert estimated(made, pre_gib=wanted + 1, weights_gib=10.0) == estimated(made, weights_gib=10.0)._replace(notes=())
     with pytest.raises(
         RefusedError, match=rf"GiB are free and --gpu-memory-utilization 0\.92 of a {made.gpu.name[:4]}"
     ):
         estimated(made, pre_gib=wanted - slack - 1e-6, weights_gib=10.0)
+
+
+@pytest.mark.parametrize("gpu", ["h200", "b200", "rtxpro6000", "gb10"])
+@pytest.mark.parametrize("tensor", [1, 8])
+def test_a_whole_card_is_never_free(gpu: str, tensor: int) -> None:
+    """vLLM asks after its context and communication are there, which no card is without."""
+    with pytest.raises(RefusedError, match=r"about .* GiB are free and --gpu-memory-utilization 1\.0 of a .*; lower it"):
+        estimated(plan(gpu, tensor_parallel_size=tensor, gpu_memory_utilization=1.0), weights_gib=10.0)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "utilization", "said"),
+    [("h200", 0.98, False), ("h200", 0.99, True), ("rtxpro6000", 0.97, False), ("rtxpro6000", 0.98, True),
+     ("gb10", 0.87, True), ("gb10", 0.78, False)],
+)  # fmt: skip
+def test_a_share_that_may_not_be_free_is_said(gpu: str, utilization: float, said: bool) -> None:
+    """0.87 of a DGX Spark starts on two public kits and on two others does not (measurements.toml, spark-kit-*)."""
+    notes = estimated(plan(gpu, tensor_parallel_size=2, gpu_memory_utilization=utilization), weights_gib=10.0).notes
+    assert any("--pre-gib says what is" in note for note in notes) == said
+    kits = [boot.pre_gib for boot in measurements() if boot.gpu == gpu and boot.pre_gib is not None]
+    wanted = total_gib(find_gpu(gpu)) * utilization
+    assert said or all(free > wanted for free in kits)
 
 
 def test_images_are_taken_from_what_is_given_and_printed() -> None:

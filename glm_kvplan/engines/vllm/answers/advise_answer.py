@@ -183,5 +183,4 @@ def _warnings(after: Begun, given: MemoryGiven, demand: Demand, best: Turn | Non
         yield say(template, requests=low, flags="" if surer is None else surer.text)
     if best is not None and best.accuracy:
         yield say("this changes numbers of the model: accuracy is yours to judge")
-    if after.weights is not None:
-        yield from after.weights.notes
+    yield from after.notes

@@ -201,4 +201,4 @@ def _warnings(begun: Begun) -> list[Text]:
         found.append(say("at the low end of the estimate the start fails: {reason}", reason=low.failure.reason))
     if start.failure is not None and high.failure is None:
         found.append(say("at the high end of the estimate it starts, with {count} blocks", count=high.count))
-    return found
+    return [*found, *begun.notes]

@@ -32,7 +32,7 @@ def started(
         {} if failure is not None else _parts(begun),
         tuple(_bounds(begun, context)),
         _ledgers(plan, context),
-        () if begun.weights is None else tuple(begun.weights.notes),
+        begun.notes,
     )
 
 

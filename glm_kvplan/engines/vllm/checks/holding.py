@@ -41,7 +41,7 @@ def hold(
             found.append(_headroom(plan, wanted))
         else:
             found.append(_size(begun, given, expect, name))
-    notes: tuple[Text, ...] = () if begun.weights is None else tuple(begun.weights.notes)
+    notes: tuple[Text, ...] = begun.notes
     if expect.contexts is not None and begun.start.failure is None:
         notes = (*notes, held_of(expect.contexts, served(begun.start, expect.contexts.as_mean).requests))
     return Held(begun, tuple(found), tuple(_remarks(begun, expect)), notes)
