@@ -288,6 +288,17 @@ def test_sparse_kernels_that_are_not_built_for_the_card(gpu: str) -> None:
     assert not [note for note in resolved("b200", tp_size=4).warnings if "not built" in note]
 
 
+@pytest.mark.parametrize("side", ["dsa_prefill_backend", "dsa_decode_backend"])
+def test_kernels_of_builds_of_their_own(side: str) -> None:
+    """flash_mla_sm120.py:678-701 at 0.5.23, asked once the pools are there: another architecture alone, on SM12x."""
+    notes = resolved("rtxpro6000", **{side: "flashinfer_sparse_mla"}).warnings
+    assert [note for note in notes if "refuses it for this model" in note and "builds of their own" in note]
+    for gpu in ("h200", "b200", "mi300x"):
+        d = resolved(gpu, **{side: "flashinfer_sparse_mla"})
+        assert d.kernels_missing and any("expect the server to die" in note for note in d.warnings)
+    assert not resolved("h200").kernels_missing
+
+
 def test_rows_of_656_bytes_are_a_layout() -> None:
     d = resolved("rtxpro6000", kv_row_layout="fp8_padded")
     assert (d.kv_cache_dtype, d.kv_layout, d.row_scales) == ("fp8_e4m3", "fp8_padded", True)

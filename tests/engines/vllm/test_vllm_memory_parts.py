@@ -207,7 +207,9 @@ def test_less_free_than_the_share_is_refused(gpu: str, tensor: int, slack: float
 @pytest.mark.parametrize("tensor", [1, 8])
 def test_a_whole_card_is_never_free(gpu: str, tensor: int) -> None:
     """vLLM asks after its context and communication are there, which no card is without."""
-    with pytest.raises(RefusedError, match=r"about .* GiB are free and --gpu-memory-utilization 1\.0 of a .*; lower it"):
+    with pytest.raises(
+        RefusedError, match=r"about .* GiB are free and --gpu-memory-utilization 1\.0 of a .*; lower it"
+    ):
         estimated(plan(gpu, tensor_parallel_size=tensor, gpu_memory_utilization=1.0), weights_gib=10.0)
 
 

@@ -44,7 +44,8 @@ _RAW_TILELANG = Reason(
 _SCALED = Reason("the backends read one FP32 scale per 128 elements behind each FP8 row", _LAYOUT)
 _GIVEN_LAYOUT = Reason("given: the layout of this build")
 
-_ON_SM12X = ("flashinfer_sparse_mla", "tilelang", "triton_sparse_mla")
+_OF_OWN_BUILDS = "flashinfer_sparse_mla"
+_ON_SM12X = (_OF_OWN_BUILDS, "tilelang", "triton_sparse_mla")
 _CONSTRAINTS = "arg_groups/overrides.py:550-575 at 0.5.23"
 _SPARSE = ("dsa", "nsa", None)  # names of the sparse attention, and none given
 
@@ -161,6 +162,8 @@ def sparse_backends(a: Arguments, site: Site) -> None:
         a.dsa_decode_backend = decode
         a.because["dsa_decode_backend"] = why_decode
     _check_backends(a, site, fp8)
+    if _OF_OWN_BUILDS in (a.dsa_prefill_backend, a.dsa_decode_backend):
+        _say_own_builds(a, site)
     if cuda and site.gpu.capability < (9, 0):
         a.kernels_missing = True
         a.warnings.append(
@@ -172,6 +175,25 @@ def sparse_backends(a: Arguments, site: Site) -> None:
         if missing:
             a.kernels_missing = True
             a.warnings.append(_no_kernels(site, fp8, " and ".join(sorted(missing))))
+
+
+def _say_own_builds(a: Arguments, site: Site) -> None:
+    """flashinfer_sparse_mla: releases run it for another architecture alone, on SM120 and SM121, and say so when the
+    pools are there already; builds of people's own run it for this model.
+
+    Source: layers/attention/dsa_backend.py:742-752, kernels/ops/attention/flash_mla_sm120.py:678-701 at 0.5.23.
+    """
+    if site.gpu.vendor != "cuda" or site.gpu.capability[0] != 12:
+        a.kernels_missing = True
+        a.warnings.append(
+            f"{site.gpu.name}: the {_OF_OWN_BUILDS} sparse kernels are built for compute capability 12 alone; expect "
+            "the server to die once its pools are there"
+        )
+    elif site.profile.release == site.profile.base_release:
+        a.warnings.append(
+            f"{_OF_OWN_BUILDS}: release {site.profile.release} refuses it for this model once its pools are there; "
+            "people run it in builds of their own"
+        )
 
 
 def _no_kernels(site: Site, fp8: bool, missing: str) -> str:
