@@ -127,32 +127,36 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
 
 
 def _config(model: Model, served: str | None) -> Mapping[str, Any] | None:
-    """The config.json of what is served; None where the bundled copy stands in for it."""
-    return None if model.origin == BUNDLED_ORIGIN and served is not None else model.config
+    """The config.json of what is served; None where the bundled copy stands in for another checkpoint's."""
+    stands_in = model.origin == BUNDLED_ORIGIN and served is not None and served.lower() != BUNDLED_ID.lower()
+    return None if stands_in else model.config
+
+
+# Methods that pack routed experts while they load, and what that leaves of the MTP layer: ModelOpt's builds it plain.
+# Source: layers/quantization/nvfp4_online.py:55-168, models/deepseek_nextn.py:71-75 at 0.5.23.
+_PACKED_DRAFT = {"modelopt_fp4": "/bf16", "nvfp4_online": ""}
+_BESIDE_PACKED = {"fp8": ",fp8:shared+mlp+attn", "bf16": ""}  # how the other modules stay, by what is stored
 
 
 # The same for every plan of a checkpoint, and long to read off a config: kept by model.
 @lru_cache(maxsize=64)
 def _method(model: Model, served: str | None) -> str | None:
-    return quantization_method(_own_config(model, served))
+    return quantization_method(_config(model, served))
 
 
 @lru_cache(maxsize=64)
 def _kernels(model: Model, served: str | None) -> str | None:
-    return kernel_method(_own_config(model, served))
-
-
-def _own_config(model: Model, served: str | None) -> Mapping[str, Any] | None:
-    """As `_config`, but the published id is the bundled copy itself: that its weights were packed anew, as a flag may
-    say, is another matter than what config.json names.
-    """
-    published = served is not None and served.lower() == BUNDLED_ID.lower()
-    return model.config if published else _config(model, served)
+    return kernel_method(_config(model, served))
 
 
 @lru_cache(maxsize=64)
 def _stored(model: Model, served: str | None, quantization: object) -> WeightFormat:
-    return weight_format({"quantization": quantization}, _config(model, served), served or model.name)
+    stored = weight_format({"quantization": quantization}, _config(model, served), served or model.name)
+    draft = _PACKED_DRAFT.get(quantization) if isinstance(quantization, str) else None
+    if draft is None or stored.format not in _BESIDE_PACKED:
+        return stored
+    packed = "nvfp4:experts" + _BESIDE_PACKED[stored.format]
+    return WeightFormat(packed + draft, f"--quantization {quantization} packs the experts of {stored.format} on load")
 
 
 def _draft(flags: Mapping[str, object]) -> DraftModel | str | None:

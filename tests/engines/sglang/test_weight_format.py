@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+import glm_kvplan as kv
 from glm_kvplan.engines.weight_format import UNREAD, kernel_method, quantization_method, weight_format
+from glm_kvplan.model.checkpoints import find_checkpoint
 from glm_kvplan.model.quantized_modules import names, packed_roles
 
 # nvidia/GLM-5.3-Flash-NVFP4 leaves attention, shared experts, routers, embeddings, head and vision tower in BF16; its
@@ -230,6 +232,30 @@ def test_a_known_checkpoint_whose_config_lists_nothing() -> None:
     config = declared(quant_method="modelopt", quant_algo="NVFP4")
     assert weight_format({}, config, "RadixArk/GLM-5.3-Flash-NVFP4").format == "nvfp4-mlp"
     assert weight_format({}, config, "someone/GLM-5.3-Flash-NVFP4").format == "nvfp4"
+
+
+@pytest.mark.parametrize("served", [None, "zai-org/GLM-5.3-Flash"])
+@pytest.mark.parametrize(("method", "draft"), [("modelopt_fp4", "bf16"), ("nvfp4_online", "nvfp4")])
+def test_experts_that_the_engine_packs_while_it_loads_them(served: str | None, method: str, draft: str) -> None:
+    """layers/quantization/nvfp4_online.py at 0.5.23: routed experts alone, over FP8 and BF16; all else stays as stored.
+    models/deepseek_nextn.py:71-75 takes the method from the MTP layer, where it calls itself modelopt_fp4.
+    """
+    plain = kv.plan({"tp_size": 4}, gpu="b200", served=served)
+    form = find_checkpoint(
+        kv.plan({"tp_size": 4, "quantization": method}, gpu="b200", served=served).weight_format.format
+    )
+    stored = find_checkpoint(plain.weight_format.format)
+    assert stored.name == "fp8" and form.family("experts", draft=False).name == "nvfp4"
+    for role in ("shared", "mlp", "attn", "kda"):
+        assert form.family(role, draft=False) == stored.family(role, draft=False)
+    assert form.family("experts", draft=True).name == draft
+    assert form.family("attn", draft=True).name == ("bf16" if draft == "bf16" else "fp8")
+
+
+def test_packed_weights_are_not_packed_again() -> None:
+    for served in ("nvidia/GLM-5.3-Flash-NVFP4", "/models/glm"):  # the second's config is on the server alone
+        plan = kv.plan({"tp_size": 4, "quantization": "modelopt_fp4"}, gpu="b200", served=served)
+        assert plan.weight_format.format == "nvfp4"
 
 
 MODULE = "model.language_model.layers.3.mlp.shared_experts.gate_proj"
