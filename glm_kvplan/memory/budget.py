@@ -52,6 +52,7 @@ class MemoryBudget(NamedTuple):
     parts: tuple[MemoryPart, ...]
     upper_bound: bool = False  # something that takes memory is not known at all: what follows is the most there can be
     uncounted: str = ""  # what that is
+    checkpoint: str | None = None  # the format of the weights, where the estimate is of one
     graphs_off_gib: float = 0.0  # CUDA graphs of a calibrating boot, less their estimate
 
     @property
@@ -268,6 +269,7 @@ def _budget(
     amounts = {part.name: -part.gib for part in loaded}
     draft = amounts.get(DRAFT)
     returned = 0.0 if weights is None or not draft else weights.returned[weights.heaviest_stage] / GIB
+    of_format = any(part.name == TARGET and part.how != "given" for part in loaded)
     return MemoryBudget(
         pre_gib=before,
         available_gib=available,
@@ -278,4 +280,5 @@ def _budget(
         draft_weights_gib=draft,
         returned_gib=min(returned, draft or 0.0),
         parts=parts,
+        checkpoint=weights.checkpoint if weights is not None and of_format else None,
     )

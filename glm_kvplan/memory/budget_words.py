@@ -6,7 +6,8 @@ from glm_kvplan.show.said import Said, say
 
 def memory_line(budget: MemoryBudget) -> Said:
     """What is free on a GPU before and after the load, and how far that may be off."""
-    template = "{pre} GiB free before the load, {available} GiB after it"
+    template = "{pre} GiB free before the load, {available} "
+    template += "GiB after it" if budget.checkpoint is None else "after {checkpoint} weights"
     if budget.how == CALIBRATED:
         template += " (calibrated, +-{error} GiB)"
     elif budget.how != "measured":
@@ -15,6 +16,7 @@ def memory_line(budget: MemoryBudget) -> Said:
         template,
         pre=show_gib(budget.pre_gib, budget.how),
         available=show_gib(budget.available_gib, budget.how),
+        checkpoint=budget.checkpoint or "",
         error=f"{max(budget.error_gib, 0.1):.1f}",
     )
 

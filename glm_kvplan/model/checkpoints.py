@@ -91,6 +91,16 @@ _NAMED = {
         "nvfp4-ct:experts/fp8:experts+shared+attn", False,
         "routed experts NVFP4, MTP layer block-FP8 (RedHatAI/GLM-5.3-Flash-NVFP4, compressed-tensors); never measured",
     ),
+    "fp8-nvfp4": (
+        "nvfp4:experts,fp8:shared+mlp+attn/bf16", False,
+        "the published FP8 weights with routed experts packed to NVFP4 as they load, MTP layer BF16 (--quantization "
+        "modelopt_fp4); no public figure",
+    ),
+    "fp8-nvfp4-mtp": (
+        "nvfp4:experts,fp8:shared+mlp+attn", False,
+        "the published FP8 weights with routed experts packed to NVFP4 as they load, the MTP layer's too "
+        "(--quantization nvfp4_online); no public figure",
+    ),
     "w4a16": (
         "w4a16:experts", True,
         "routed experts E2M1 with one E4M3 scale for 32 weights, MTP's too: 84.71 + 3.19 GiB printed at TP2",

@@ -132,10 +132,15 @@ def _config(model: Model, served: str | None) -> Mapping[str, Any] | None:
     return None if stands_in else model.config
 
 
-# Methods that pack routed experts while they load, and what that leaves of the MTP layer: ModelOpt's builds it plain.
+# Methods that pack routed experts while they load, and what comes of the stored format. The one that calls itself
+# modelopt_fp4 is taken from the MTP layer.
 # Source: layers/quantization/nvfp4_online.py:55-168, models/deepseek_nextn.py:71-75 at 0.5.23.
-_PACKED_DRAFT = {"modelopt_fp4": "/bf16", "nvfp4_online": ""}
-_BESIDE_PACKED = {"fp8": ",fp8:shared+mlp+attn", "bf16": ""}  # how the other modules stay, by what is stored
+_PACKED_ON_LOAD: dict[tuple[object, str], str] = {
+    ("modelopt_fp4", "fp8"): "fp8-nvfp4",
+    ("nvfp4_online", "fp8"): "fp8-nvfp4-mtp",
+    ("modelopt_fp4", "bf16"): "nvfp4-experts",
+    ("nvfp4_online", "bf16"): "nvfp4-mtp",
+}
 
 
 # The same for every plan of a checkpoint, and long to read off a config: kept by model.
@@ -152,11 +157,10 @@ def _kernels(model: Model, served: str | None) -> str | None:
 @lru_cache(maxsize=64)
 def _stored(model: Model, served: str | None, quantization: object) -> WeightFormat:
     stored = weight_format({"quantization": quantization}, _config(model, served), served or model.name)
-    draft = _PACKED_DRAFT.get(quantization) if isinstance(quantization, str) else None
-    if draft is None or stored.format not in _BESIDE_PACKED:
+    packed = _PACKED_ON_LOAD.get((quantization, stored.format))
+    if packed is None:
         return stored
-    packed = "nvfp4:experts" + _BESIDE_PACKED[stored.format]
-    return WeightFormat(packed + draft, f"--quantization {quantization} packs the experts of {stored.format} on load")
+    return WeightFormat(packed, f"--quantization {quantization} packs the experts of {stored.format} as they load")
 
 
 def _draft(flags: Mapping[str, object]) -> DraftModel | str | None:

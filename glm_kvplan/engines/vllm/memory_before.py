@@ -69,6 +69,7 @@ class Available(NamedTuple):
     high_bytes: int
     parts: tuple[MemoryPart, ...]
     notes: tuple[str, ...] = ()
+    checkpoint: str | None = None  # the format of the weights, where the estimate is of one
 
     @property
     def weights_gib(self) -> float:
@@ -174,7 +175,12 @@ def _estimated(
     # Independent amounts: the errors add in squares.
     error = sum(part.error_gib**2 for part in parts) ** 0.5
     return Available(
-        "estimated", int(middle * GIB), int((middle - error) * GIB), int((middle + error) * GIB), tuple(parts)
+        "estimated",
+        int(middle * GIB),
+        int((middle - error) * GIB),
+        int((middle + error) * GIB),
+        tuple(parts),
+        checkpoint=weights.checkpoint if weights is not None and weights_gib is None else None,
     )
 
 

@@ -10,6 +10,7 @@ _HOW = {
     "given": "{size} GiB a GPU for blocks, as --kv-cache-memory-bytes says",
     "measured": "{size} GiB a GPU for blocks, as the boot log prints",
     "estimated": "{size} GiB a GPU for blocks (estimated, {low} to {high})",
+    "of_format": "{size} GiB a GPU for blocks beside {checkpoint} weights (estimated, {low} to {high})",
 }
 
 
@@ -23,7 +24,8 @@ def memory_line(memory: Available) -> Said:
     if memory.how != "estimated":
         return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.2f}")
     low, high = (f"{end / GIB:.1f}" for end in (memory.low_bytes, memory.high_bytes))
-    return say(_HOW[memory.how], size=f"{memory.nbytes / GIB:.1f}", low=low, high=high)
+    template = _HOW["estimated" if memory.checkpoint is None else "of_format"]
+    return say(template, size=f"{memory.nbytes / GIB:.1f}", low=low, high=high, checkpoint=memory.checkpoint or "")
 
 
 def bounds_line(bounds: BlockBounds, *, estimated: bool) -> Said:
