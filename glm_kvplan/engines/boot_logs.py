@@ -8,6 +8,7 @@ from glm_kvplan.engines.log_stream import read_file
 from glm_kvplan.engines.own_lines import OwnLines
 from glm_kvplan.engines.wrapped_lines import joined
 from glm_kvplan.errors import InputError
+from glm_kvplan.memory.gpu import Gpu, find_gpu
 
 if TYPE_CHECKING:
     from glm_kvplan.engines.protocol import Engine
@@ -38,6 +39,21 @@ class BesideLog(NamedTuple):
     model: str | None = None
     revision: str | None = None
     draft: str | None = None  # config.json of a draft model of its own
+
+    def card(self, origin: str, free_gib: float | None) -> Gpu | None:
+        """The card that the user names, if any. `free_gib` is the most that the log of `origin` had free on one.
+
+        Raises InputError for a card that has less.
+        """
+        if self.gpu is None:
+            return None
+        gpu = find_gpu(self.gpu)
+        if free_gib is not None and free_gib > gpu.memory_mib / 1024:
+            raise InputError(
+                f"--gpu {self.gpu}: {origin} shows {free_gib:.2f} GiB on a card, and {gpu.name} has "
+                f"{gpu.memory_mib / 1024:.2f}; name the card that it ran on, or leave --gpu out"
+            )
+        return gpu
 
 
 class LoggedBoots(NamedTuple):

@@ -133,9 +133,10 @@ def _printed_flags(boot: Boot) -> Mapping[str, object]:
 
 def _card(boot: Boot, beside: BesideLog) -> tuple[Gpu, bool]:
     """(the card, whether the user or the log's memory tells it)."""
-    if beside.gpu is not None:
-        return find_gpu(beside.gpu), True
     printed = boot.printed.get("card")
+    named = beside.card(boot.origin, None if printed is None else printed.value)
+    if named is not None:
+        return named, True
     if printed is not None:
         generations = {backend.generation for backend in BACKENDS}
         cards = {key: gpu for key, gpu in known_gpus().items() if gpu.vendor == "cuda"}

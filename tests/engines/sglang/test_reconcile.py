@@ -424,3 +424,10 @@ def test_flags_that_no_release_takes_are_told_with_their_place() -> None:
 def test_a_page_size_that_is_no_number_is_no_number_to_explain() -> None:
     answer = edited("example-b-0.5.23", ("'page_size': 256", "'page_size': True"))
     assert "page_size" not in {row.name for row in answer.rows}
+
+
+def test_a_card_that_is_smaller_than_the_log_says() -> None:
+    """176.25 GiB were free on the B200 of this log; an H200 has 140.40."""
+    with pytest.raises(InputError, match=r"--gpu h200: .* shows 176\.25 GiB on a card, and H200 has 140\.40"):
+        held("b200x4-mtp6-frac80", BesideLog(gpu="h200"))
+    assert held("b200x4-mtp6-frac80", BesideLog(gpu="b200")).explained

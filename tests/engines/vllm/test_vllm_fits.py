@@ -213,3 +213,10 @@ def test_the_file_to_go_on_with() -> None:
     switched = {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0"}
     kept: dict[str, Any] = plan_document(fitted(text_of("h200x4-tp4"), environment=switched), "x")
     assert kept["environment"] == switched
+
+
+def test_a_card_that_is_smaller_than_the_log_says() -> None:
+    text = CARD.format(178.46) + sized(plan("0.33.0"))
+    with pytest.raises(InputError, match=r"--gpu h200: .* shows 178\.46 GiB on a card, and H200 has 140\.40"):
+        fitted(text, flags=TP4, gpu="h200")
+    assert fitted(text, flags=TP4, gpu="b200").plan.gpu.name == "B200"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from glm_kvplan.engines.boot_logs import BesideLog
 from glm_kvplan.engines.planner import plan
-from glm_kvplan.engines.sglang.boot_log.boot import Boot
+from glm_kvplan.engines.sglang.boot_log.boot import Boot, logged_memory
 from glm_kvplan.engines.sglang.boot_log.host_rows import host_rows
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
 from glm_kvplan.engines.sglang.boot_log.log_launch import environment_of, flags_of
@@ -18,7 +18,7 @@ from glm_kvplan.engines.sglang.boot_log.world import world_sizes
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.profile import BASELINE, releases
 from glm_kvplan.errors import InputError, KvplanError
-from glm_kvplan.memory.gpu import Gpu, find_gpu
+from glm_kvplan.memory.gpu import Gpu
 
 
 class Fit(NamedTuple):
@@ -85,7 +85,9 @@ def reconcile(boot: Boot, given: BesideLog | None = None) -> Reconciliation:
     if given.draft is not None:
         flags["draft_config"] = given.draft
     likely = None if given.gpu is not None else likely_card(boot, flags, given.environment)
-    gpu = find_gpu(given.gpu) if given.gpu is not None else None if likely is None else likely.gpu
+    memory = logged_memory(boot)
+    named_card = given.card(boot.origin, None if memory is None else memory.pre_gib)
+    gpu = named_card if named_card is not None else None if likely is None else likely.gpu
     named = given.engine or said(boot) or (possible(boot)[0] if len(possible(boot)) == 1 else None)
     tries: list[_Try] = []
     refused: list[Fit] = []
