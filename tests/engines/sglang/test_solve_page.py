@@ -191,17 +191,17 @@ def test_limits_have_their_numbers_where_the_memory_is_known() -> None:
     limits = answer("measured").limits
     assert limits is not None and len(limits.requests) > 1 and len(limits.tokens) == 1
     tokens, requests = lines(sections("measured")["What binds"])
-    assert tokens == f"tokens are bound by {limits.tokens[0].name} ({limits.tokens[0].text})"
+    assert tokens == f"tokens are set by {limits.tokens[0].name} ({limits.tokens[0].text})"
     second = limits.requests[1]
-    assert requests.endswith(f" ({limits.requests[0].text}); next {second.name} at {second.value:,}")
+    assert requests.endswith(f" ({limits.requests[0].text}), then {second.name} at {second.value:,}")
     split = lines(sections("measured")["What a slot costs"])
     assert split[0] == f"state slots follow {limits.state_slots.name} ({limits.state_slots.text})"
     assert split[1] == f"one state slot costs as much as {int(limits.tokens_per_slot):,} tokens"
     limits = answer("estimated").limits
     assert limits is not None
     tokens, requests = lines(sections("estimated")["What binds"])
-    assert tokens == f"tokens are bound by {limits.tokens[0].name}"
-    assert requests.endswith(f"; next {limits.requests[1].name} at ~{three_digits(limits.requests[1].value)}")
+    assert tokens == f"tokens are set by {limits.tokens[0].name}"
+    assert requests.endswith(f", then {limits.requests[1].name} at ~{three_digits(limits.requests[1].value)}")
     assert lines(sections("estimated")["What a slot costs"])[0] == f"state slots follow {limits.state_slots.name}"
 
 

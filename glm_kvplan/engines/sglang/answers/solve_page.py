@@ -125,8 +125,8 @@ def end_said(size: int | None) -> Said | str:
 def _limits(answer: SolveAnswer) -> Iterator[Line]:
     assert answer.limits is not None
     estimated = answer.memory.estimated
-    yield Line(_limit_line("tokens are bound by {name}", answer.limits.tokens, estimated))
-    yield Line(_limit_line("requests are bound by {name}", answer.limits.requests, estimated))
+    yield Line(_limit_line("tokens are set by {name}", answer.limits.tokens, estimated))
+    yield Line(_limit_line("running requests are set by {name}", answer.limits.requests, estimated))
 
 
 def _split(answer: SolveAnswer) -> Iterator[Line]:
@@ -147,7 +147,7 @@ def _limit_line(template: str, found: tuple[Limit, ...], estimated: bool) -> Sai
     if len(found) == 1:
         return say(template, name=say(found[0].name), text=found[0].text)
     value = f"~{three_digits(found[1].value)}" if estimated else whole(found[1].value)
-    template += "; next {next} at {value}"
+    template += ", then {next} at {value}"
     return say(template, name=say(found[0].name), text=found[0].text, next=say(found[1].name), value=value)
 
 
