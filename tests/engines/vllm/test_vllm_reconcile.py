@@ -119,7 +119,7 @@ def test_the_card_is_read_from_its_memory() -> None:
     assert (fitted(text).plan.gpu.name, fitted(text).gpu_unknown) == ("H200", False)
     unknown = fitted(text.replace("139.79", "60.00"))
     assert unknown.gpu_unknown and unknown.explained
-    assert fitted(text, gpu="h100").plan.gpu.name == "H100 80GB"
+    assert fitted(text, gpu="h20-3e").plan.gpu.name == "H20 141GB"
 
 
 def test_what_the_engine_says_of_itself_stands_in_for_arguments() -> None:
