@@ -86,7 +86,7 @@ class _Finder:
         self.count += 1
         if self.count == 1:
             self.first = words
-            self.environment = shell.environment()
+            self.environment = shell.environment(words[0].place)
         if command.stdin is None and not any(word.text.startswith("--") or self.names(word) for word in words):
             self.refuse_other(words)
             return
@@ -98,7 +98,7 @@ class _Finder:
             )
             return
         before = len(self.launches)
-        self.words(words, shell.environment(), command.values, shell.within(), command.stdin)
+        self.words(words, shell.environment(words[0].place), command.values, shell.within(), command.stdin)
         shell.started += len(self.launches) - before
         for at in range(before, len(self.launches)):
             found = self.launches[at]

@@ -115,8 +115,7 @@ def _command(shell: "Interpreter", found: Started) -> Truth:
 def _exec(shell: "Interpreter", found: Started) -> Truth:
     if len(found.words) == 1:
         return True
-    told(shell, found)
-    raise Leave("exit")
+    raise Leave("exit", status=told(shell, found))
 
 
 def _succeeds(shell: "Interpreter", found: Started) -> Truth:

@@ -16,9 +16,10 @@ _IN_SUBSCRIPT = re.compile(rf"[^$`\"'\\\[\]{GIVEN}]+")
 _BACKTICKS = re.compile(r"((?:[^`\\]|\\.)*)`", re.DOTALL)
 _ANSI_QUOTED = re.compile(r"((?:[^'\\]|\\.)*)'", re.DOTALL)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,9}|[@*#?$!-]")
 _PREFIX = re.compile(r"[#!](?!\}|$)")
-_OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@[A-Za-z]")
+_SPECIAL = re.compile(r"[@*#?$!0-9-]")
+_OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:")
 
 
 class DollarReader(TextReader):
@@ -39,16 +40,15 @@ class DollarReader(TextReader):
             self.at += 1
             return self.ansi_quoted()
         if char == '"' and not quoted:
-            return Text("", False)  # $"..." is translated text: the quote that follows
+            return Text("", quoted)  # $"..." is translated text: the quote that follows
         if char == "[":
             return Arithmetic(self.subscript(), quoted)
         if name := self.take(NAME):
             if self.peek() == "{" and not quoted:
                 return Given(missing(f"${name}{{...}}")[0], quoted)  # braces come first: $x{1,2} is $x1 $x2
             return Parameter(name, quoted)
-        if char and char in "@*#?$!-0123456789":
-            self.at += 1
-            return Parameter(char, quoted)
+        if name := self.take(_SPECIAL):
+            return Parameter(name, quoted)
         return Text("$", quoted)
 
     def ansi_quoted(self) -> Part:
@@ -65,10 +65,8 @@ class DollarReader(TextReader):
         if match is None:
             raise self.fail("the quote ` is never closed")
         self.at = match.end()
-        self.deeper()
-        body = self.script_inside(re.sub(r"\\([`\\$\"])" if quoted else r"\\([`\\$])", r"\1", match[1]), line)
-        self.depth -= 1
-        return Substitution(body, quoted)
+        text = re.sub(r"\\([`\\$\"])" if quoted else r"\\([`\\$])", r"\1", match[1])
+        return Substitution(self.script_inside(text, line), quoted)
 
     def arithmetic(self) -> tuple[Part, ...] | None:
         """The expression of `((...))`, whose parentheses start here; None where they are two subshells."""
@@ -108,23 +106,25 @@ class DollarReader(TextReader):
                 operator += self.peek()
                 self.at += 1
             if operator == "//" and self.peek() == "/":
-                argument, self.at = (Text("/", True),), self.at + 1  # of ${X////-}
-            argument += self.argument(False, _IN_PATTERN, line, "/}")
+                argument, self.at = (Text("/", quoted),), self.at + 1  # of ${X////-}
+            argument += self.argument(False, _IN_PATTERN, line)
             if self.peek() == "/":
                 self.at += 1
-                other = self.argument(quoted, _IN_BRACES, line, "}")
+                other = self.argument(quoted, _IN_BRACES, line)
+                other = tuple(map(_put_in, other)) if quoted else other
         elif operator:
-            argument = self.argument(quoted and operator[0] not in "#%^,", _IN_BRACES, line, "}")
-            if argument and (not quoted or operator[0] in "#%"):
+            within = quoted and operator[0] not in "#%"  # a pattern's quotes are its own
+            argument = self.argument(within, _IN_BRACES, line)
+            if argument and not within:
                 argument = tuple(with_home(argument, False))
-        if self.peek() != "}" or not name:
-            self.argument(quoted, _IN_BRACES, line, "}")
-            name, operator = "", ""
+        if name and self.peek() == "}":
+            found: Part = Parameter(name, quoted, index, operator, argument, other, prefix)
+        else:
+            self.argument(quoted, _IN_BRACES, line)
+            found = Given(missing(f"${{{name}...}}")[0], quoted)
         self.at += 1
         self.depth -= 1
-        if not name:
-            return Given(missing("${...}")[0], quoted)
-        return Parameter(name, quoted, index, operator, argument, other, prefix)
+        return found
 
     def subscript(self) -> tuple[Part, ...]:
         """What stands in the brackets that open here."""
@@ -140,26 +140,33 @@ class DollarReader(TextReader):
             depth += (char == "[") - (char == "]")
             parts.append(Text(char, False))
 
-    def argument(self, quoted: bool, plain: re.Pattern[str], line: int, ends: str) -> tuple[Part, ...]:
-        """The word inside `${...}` up to one of `ends`, which is left."""
+    def argument(self, quoted: bool, plain: re.Pattern[str], line: int) -> tuple[Part, ...]:
+        """The word inside `${...}` up to its brace, or a slash that `plain` stops at, which is left."""
         parts: list[Part] = []
         between = False  # single quotes, which are plain inside double ones but keep braces between them
         while self.at < len(self.text):
             if text := self.take(plain):
                 parts.append(Text(text, quoted))
-            elif (char := self.text[self.at]) in ends and not between:
+            elif (ends := (char := self.text[self.at]) in "/}") and not between:
                 self.count(parts)
                 return tuple(parts)
             elif char == '"':
                 self.at += 1
                 parts += self.double_quoted() or [Text("", True)]
-            elif (char == "'" or char in ends) and quoted:
+            elif (char == "'" or ends) and quoted:
                 between ^= char == "'"
-                parts.append(Text(char, True))
+                parts.append(Text(char, quoted))
                 self.at += 1
             elif quoted and self.peek(2) == "\\}":
-                parts.append(Text("}", True))
+                parts.append(Text("}", quoted))
                 self.at += 2
             else:
                 parts += self.special(quoted=quoted)
         raise self.fail("${ is never closed with }", line)
+
+
+def _put_in(part: Part) -> Part:
+    """A part of `other` in `"${name/pattern/other}"`: a backslash before a slash goes, at others versions differ."""
+    if not isinstance(part, Text) or not re.match(r"\\.", part.text):
+        return part
+    return Text("/", part.quoted) if part.text == r"\/" else Given(missing(part.text)[0], part.quoted)

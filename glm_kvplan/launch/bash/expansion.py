@@ -26,7 +26,7 @@ from glm_kvplan.launch.marked_words import Mark, Piece, printable
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
-_DEEPEST_VALUE = 20  # expressions that are values of variables of expressions
+_NUMBER = "$((...))"  # one that is not known
 
 
 class Expander:
@@ -34,7 +34,7 @@ class Expander:
 
     def __init__(self, shell: "Interpreter") -> None:
         self.shell = shell
-        self.calculating = 0
+        self.calculating = False
 
     def fields(self, nodes: Iterable[WordNode]) -> list[Field]:
         """The words that nodes stand for."""
@@ -51,7 +51,7 @@ class Expander:
                         words.add(segment.piece)
                 words.end()
                 found += [Field(value, node.line) for value in words.found]
-        self.shell.grow(sum(len(field.text) + 64 for field in found))
+        self._made(field.text for field in found)
         return [field._replace(line=field.value[0].line or field.line) if field.value else field for field in found]
 
     def with_files(self, parts: Iterable[Part]) -> Iterable[Part]:
@@ -59,7 +59,7 @@ class Expander:
         if self.shell.scope.option("noglob"):
             return parts
         return [
-            Given(Piece(part.text, Mark(f"`{printable(part.text, 24)}`")), True)
+            Given(Piece(part.text, Mark(f"`{printable(part.text, 24)}`", several=True)), True)
             if isinstance(part, Text) and not part.quoted and ("*" in part.text or "?" in part.text)
             else part
             for part in parts
@@ -79,8 +79,12 @@ class Expander:
                 found[-1] = piece._replace(text=found[-1].text + piece.text)
             elif piece.text or piece.mark:
                 found.append(piece)
-        self.shell.grow(sum(len(piece.text) + 64 for piece in found))
+        self._made(piece.text for piece in found)
         return tuple(found)
+
+    def _made(self, texts: Iterable[str]) -> None:
+        """Count what an expansion has made: characters, and what a text takes beside them."""
+        self.shell.grow(sum(len(text) + 64 for text in texts))
 
     def pattern(self, parts: Iterable[Part], line: int) -> Pattern | Mark:
         """A pattern, or why it is not known."""
@@ -101,7 +105,7 @@ class Expander:
             for segment in self.segments((part,), line):
                 if segment.piece.mark is not None:
                     return segment.piece.mark
-                found += [] if segment.ends else [(segment.piece.text, part.quoted)]
+                found.append((segment.piece.text, part.quoted))
         return found
 
     def segments(self, parts: Iterable[Part], line: int, *, inside: bool = False) -> Iterator[Segment]:
@@ -122,34 +126,42 @@ class Expander:
                     yield from parameter(self, part, line)
 
     def calculated(self, expression: tuple[Part, ...], line: int) -> Scalar:
-        """The number an expression gives, as text."""
+        """The number that an expression gives, as text."""
         text = self.scalar(expression, line)
-        unknown = mark_of(text)
-        if unknown is not None:
-            return (Piece("$((...))", unknown),)
+        mark = mark_of(text)
+        return self.evaluated(text_of(text), line) if mark is None else (Piece(_NUMBER, mark),)
+
+    def number(self, text: str, line: int) -> int | None:
+        """The number that a text gives; None where it is not known."""
+        found = known_text(self.evaluated(text, line))
+        return None if found is None else int(found)
+
+    def evaluated(self, text: str, line: int) -> Scalar:
+        """The number that a text gives, as text; variables in it may hold expressions themselves."""
+        unknown: Mark | None = None
 
         def value(name: str) -> int:
             nonlocal unknown
-            found = first_of(element(self.shell, *target_of(name)), name)
+            name, index = target_of(name)
+            found = first_of(element(self.shell, name, index), name)
             digits = known_text(found)
             if digits is None:
                 unknown = unknown or mark_of(found)
                 return 1
-            if self.calculating >= _DEEPEST_VALUE:
-                raise arithmetic.ArithmeticProblem
-            return arithmetic.calculate(digits, value, assign)  # a variable may hold an expression
+            return arithmetic.calculate(digits, value, assign)
 
         def assign(name: str, found: int | None) -> None:
             if found is None and unknown is None:
                 return  # not reached
-            number = plain(str(found)) if unknown is None else (Piece("$((...))", unknown),)
-            store(self.shell, name, number)
+            store(self.shell, name, plain(str(found)) if unknown is None else (Piece(_NUMBER, unknown),))
 
-        self.calculating += 1
+        outer, self.calculating = self.calculating, True
         try:
-            result = arithmetic.calculate(text_of(text), value, assign)
-        except arithmetic.ArithmeticProblem:
-            return missing("$((...))")
+            result = arithmetic.calculate(text, value, assign)
+        except (arithmetic.ArithmeticProblem, RecursionError):  # A=A; $((A))
+            if outer:
+                raise  # an index of the whole expression
+            return missing(_NUMBER)
         finally:
-            self.calculating -= 1
-        return (Piece("$((...))", unknown),) if unknown is not None else (Piece(str(result), None, line),)
+            self.calculating = outer
+        return (Piece(str(result), None, line),) if unknown is None else (Piece(_NUMBER, unknown),)

@@ -2,19 +2,19 @@
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable
 
 LONGEST = 2048  # characters that are matched: replacing takes time with their square
 _GRAPH = string.digits + string.ascii_letters + string.punctuation
-CLASSES = {
+_CLASSES = {
     **{"digit": string.digits, "lower": string.ascii_lowercase, "upper": string.ascii_uppercase},
     **{"alpha": string.ascii_letters, "alnum": string.digits + string.ascii_letters, "xdigit": string.hexdigits},
     **{"word": string.digits + string.ascii_letters + "_", "space": " \t\n\v\f\r", "blank": " \t"},
     **{"graph": _GRAPH, "print": " " + _GRAPH, "punct": string.punctuation},
     "cntrl": "".join(map(chr, [*range(32), 127])),
 }
-_Char: TypeAlias = tuple[str, bool]  # a character, and whether it is quoted
+_SET = re.compile(r"((?>\]?(?:\[:[a-z]+:\]|[^\]])*))\]")
+_MEMBER = re.compile(r"\[:([a-z]+):\]|.-.|.", re.DOTALL)
 
 
 class Pattern:
@@ -22,26 +22,23 @@ class Pattern:
 
     def __init__(self, parts: Iterable[tuple[str, bool]]) -> None:
         self.steps: list[str | None] = []
+        text, plain = _characters(parts)
         # `${X/[!]]/Q}` finds nothing in bash, though `[!]]` matches elsewhere.
-        self.odd_inside = False
-        chars = list(_characters(parts))
+        self.odd_inside = re.search(r"\[[!^]\]", plain) is not None
         at = 0
-        while at < len(chars):
-            char, quoted = chars[at]
+        while at < len(text):
+            char = plain[at]
             at += 1
-            if quoted or char not in "*?[":
-                self.steps.append(re.escape(char))
-            elif char == "*":
-                self.steps += [None] if not self.steps or self.steps[-1] is not None else []
+            if char == "*":
+                self.steps.append(None)
             elif char == "?":
                 self.steps.append(".")
-            elif one := set_in(chars, at, "!^"):
+            elif char == "[" and (one := set_in(text, plain, at, ("!", "^"))):
                 at, expression = one
                 self.steps.append(expression)
-                self.odd_inside |= expression.startswith("[^") and r"\]" in expression
             else:
-                self.steps.append(r"\[")
-        self.takes_everything = self.steps == [None]
+                self.steps.append(re.escape(text[at - 1]))
+        self.takes_everything = set(self.steps) == {None}
 
     def expression(self, longest: bool, backwards: bool = False) -> re.Pattern[str]:
         """What takes as much as it can, or as little. Every `*` but the last is content with the nearest place."""
@@ -94,37 +91,35 @@ class Pattern:
         return "".join(found) + text[at:]
 
 
-def _characters(parts: Iterable[tuple[str, bool]]) -> Iterator[_Char]:
+def _characters(parts: Iterable[tuple[str, bool]]) -> tuple[str, str]:
+    """A pattern's text, and the same with "\\0" for each character that stands for itself."""
+    text = plain = ""
     escaped = False
-    for text, quoted in parts:
-        for char in text:
+    for part, quoted in parts:
+        for char in part:
             if char == "\\" and not quoted and not escaped:
                 escaped = True  # a backslash that a value has brought in
                 continue
-            yield char, quoted or escaped
+            text += char
+            plain += "\0" if quoted or escaped else char
             escaped = False
-    if escaped:
-        yield "\\", True
+    return (text + "\\", plain + "\0") if escaped else (text, plain)
 
 
-def set_in(chars: Sequence[_Char], at: int, negations: str) -> tuple[int, str] | None:
-    """Where the set ends whose bracket stands before `at`, and its expression; None for one that is never closed."""
-    negated = at < len(chars) and not chars[at][1] and chars[at][0] in negations
-    at += negated
-    first = at
+def set_in(text: str, plain: str, at: int, negations: tuple[str, ...]) -> tuple[int, str] | None:
+    """Where the set ends whose bracket stands before `at`, and its expression; None for one that is never closed.
+
+    `plain` is the text with "\\0" for what is quoted.
+    """
+    negated = plain.startswith(negations, at)
+    whole = _SET.match(plain, at + negated)
+    if whole is None:
+        return None
     taken = ""
-    while at < len(chars) and (chars[at] != ("]", False) or at == first):
-        name = re.match(r"\[:([a-z]+):\]", "".join("\0" if quoted else char for char, quoted in chars[at : at + 12]))
-        if name is not None:
-            taken += CLASSES.get(name[1], "")
-            at += name.end()
-        elif at + 2 < len(chars) and chars[at + 1] == ("-", False) and chars[at + 2] != ("]", False):
-            start, end = ord(chars[at][0]), ord(chars[at + 2][0])
-            taken += "".join(map(chr, range(start, min(end, start + 512) + 1)))
-            at += 3
-        else:
-            taken += chars[at][0]
-            at += 1
-    escaped = "".join("\\" + char if char in "\\]^-[&~|" else char for char in taken)
-    expression = f"[{'^' * negated}{escaped}]" if taken else "." if negated else "(?!)"
-    return (at + 1, expression) if at < len(chars) else None
+    for one in _MEMBER.finditer(plain, *whole.span(1)):
+        first, last = text[one.start()], text[one.end() - 1]
+        if one[1]:
+            taken += re.escape(_CLASSES.get(one[1], ""))
+        elif first <= last:
+            taken += f"{re.escape(first)}-{re.escape(last)}"
+    return whole.end(), f"[{'^' * negated}{taken}]" if taken else "." if negated else "(?!)"

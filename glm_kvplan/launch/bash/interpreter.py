@@ -62,14 +62,13 @@ class Interpreter:
         self.locals: list[dict[str, Value]] = []  # per function: what its local variables hide
         self.output: list[Piece] | None = None  # of a substitution, while one is worked out
         self.status: Truth = True  # of the last command
-        self.substituted: Truth = True  # of the last substitution in the command at hand
+        self.substituted: Truth  # of the last substitution in the command at hand
         self.testing = 0  # above 0: a status is asked for, so `set -e` does not end the script
         self.repeating = False  # in a round of a loop that shows only what changes
         self.option_letter = (0, 0)  # where getopts stands: OPTIND, and the letter in that word
-        self.printing = 0  # frames that were open when the substitution began
-        self.started = 0  # commands that started the engine, as far as `on_command` counts them
-        self.base_line = 0  # of a text inside this one whose lines are not counted
-        self.size = self.commands = 0
+        # Frames that were open when the substitution began, commands that started the engine, as far as `on_command`
+        # counts them, the line of a text inside this one whose lines are not counted.
+        self.printing = self.started = self.base_line = self.size = self.commands = 0
 
     def run(self, text: str, given: Mapping[int, Piece] | None = None) -> None:
         """Follow a whole text. Raises InputError for what cannot be read, or never ends."""
@@ -111,9 +110,12 @@ class Interpreter:
         """What a script that a command is given stands in."""
         return replace(self.around, secrets=frozenset(self.scope.secrets)) if self.scope.secrets else self.around
 
-    def environment(self) -> dict[str, Word]:
-        """What a command started now sees of the script's variables."""
-        return {name: self.word(value, 0) for name, value in self.scope.environment().items()}
+    def environment(self, place: str) -> dict[str, Word]:
+        """What a command that starts at `place` sees of the script's variables."""
+        return {
+            name: concealed(Word(text_of(value), place, mark_of(value)), self.scope.secrets)
+            for name, value in self.scope.environment().items()
+        }
 
     def grow(self, size: int) -> None:
         self.size += size
@@ -134,8 +136,6 @@ class Interpreter:
         found = self.scope.get(name) if name not in _LIVE else None
         if name in self.around.given and (found is None or (isinstance(found, tuple) and mark_of(found) is not None)):
             return plain(self.around.given[name])
-        if name == "PWD" and found is None:
-            return self.scope.folder
         if name == "BASH_SOURCE" and found is None and self.around.file is not None:
             return plain(str(self.around.file))
         return found
@@ -147,14 +147,16 @@ class Interpreter:
             return called if self.around.file is None else plain(str(self.around.file))
         if name == "#":
             return missing("$#") if uncounted(self.arguments()) else plain(str(len(self.arguments())))
-        if name == "?" and not isinstance(self.status, Mark):
-            return plain("0") if self.status else missing("$?")
+        if name == "?" and isinstance(self.status, Mark):
+            return (Piece(f"${name}", self.status),)
+        if name == "?" and self.status:
+            return plain("0")
         if not name.isdigit():
-            return (Piece("$?", self.status),) if name == "?" and isinstance(self.status, Mark) else missing(f"${name}")
+            return missing(f"${name}")
         if name in self.around.given and not self.locals:
             return plain(self.around.given[name])
         arguments = self.arguments()
-        if len(name) < 4 and int(name) <= len(arguments) and not uncounted(arguments[: int(name) - 1]):
+        if int(name) <= len(arguments) and not uncounted(arguments[: int(name) - 1]):
             return arguments[int(name) - 1]
         return missing(f"${{{name}}}") if uncounted(arguments) else Unset()
 
@@ -172,11 +174,10 @@ class Interpreter:
         return mark_of(found) or text_of(found)
 
     def assign(self, name: str, value: Value) -> None:
-        if self.scope.declared:
-            attributes = self.scope.attributes(name)
-            if "r" in attributes:
-                return
-            value = shaped(name, attributes, value) if attributes else value
+        attributes = self.scope.attributes(name)
+        if "r" in attributes:
+            return
+        value = shaped(name, attributes, value) if attributes else value
         for frame in self.leaving:
             for left in frame.left:
                 value = joined((self.get(name), value), name, left.mark)

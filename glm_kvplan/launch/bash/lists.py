@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from glm_kvplan.launch.bash.syntax import Part, Text
+from glm_kvplan.launch.bash.syntax import Part
 from glm_kvplan.launch.bash.values import (
     UNSET,
     Array,
@@ -16,7 +16,6 @@ from glm_kvplan.launch.bash.values import (
     Value,
     all_marked,
     elements,
-    first_of,
     known_text,
     mark_of,
     missing,
@@ -64,10 +63,12 @@ def of_any_length(value: Value) -> bool:
 
 
 def element(shell: "Interpreter", name: str, index: str | None) -> Value:
-    """One value: a scalar, UNSET or None."""
+    """One value: a scalar, UNSET or None; of a list the first, if `index` is None."""
     value = shell.get(name) if name.isidentifier() else shell.special(name)
+    if index is None and isinstance(value, Array | Table):
+        index = "0"
     if index is None or value is None or isinstance(value, Unset):
-        return value if value is None or isinstance(value, Unset) else first_of(value, name)
+        return value
     if isinstance(value, Table) and index != OPEN:
         return value.values.get(index, UNSET)
     values = elements(value)
@@ -79,23 +80,26 @@ def element(shell: "Interpreter", name: str, index: str | None) -> Value:
 
 def number_in(shell: "Interpreter", index: str, values: Sequence[Scalar]) -> int | None:
     """The place in a list that an index means; None where that is not known, or before its start."""
-    text = known_text(shell.expander.calculated((Text(index, True),), 0)) if index != OPEN else None
-    if text is None or not re.fullmatch("-?[0-9]{1,9}", text):
+    at = shell.expander.number(index, 0)
+    if at is None or uncounted(values if at < 0 else values[:at]):
         return None
-    at = int(text) + len(values) if text.startswith("-") else int(text)
-    return None if at < 0 or uncounted(values if text.startswith("-") else values[:at]) else at
+    at += len(values) if at < 0 else 0
+    return None if at < 0 else at
 
 
 def with_element(shell: "Interpreter", name: str, before: Value, index: str, made: Callable[[Value], Scalar]) -> Value:
     """The variable after `name[index]=`; `made` gives what stands there, from what stood there."""
-    if isinstance(before, Table) and index != OPEN:
-        new = made(before.values.get(index, UNSET))
-        shell.scope.keep_secret(index, new)
-        return Table({**before.values, index: new})
-    values = elements(before)
-    at = None if isinstance(before, Table) or of_any_length(before) else number_in(shell, index, values)
-    new = made(values[at] if at is not None and at < len(values) else UNSET)
+    values, at = elements(before), None
+    held: Value = UNSET
+    if isinstance(before, Table):
+        held = before.values.get(index, UNSET)
+    elif not of_any_length(before):
+        at = number_in(shell, index, values)
+        held = values[at] if at is not None and at < len(values) else UNSET
+    new = made(held)
     shell.scope.keep_secret(index, new)
+    if isinstance(before, Table) and index != OPEN:
+        return Table({**before.values, index: new})
     if at is None or at > len(values):
         return some_list(name)
     return Array((*values[:at], new, *values[at + 1 :]))
@@ -107,7 +111,7 @@ def without_element(shell: "Interpreter", name: str, index: str) -> Value:
     if isinstance(before, Table) and index not in (OPEN, "@", "*"):
         return Table({key: value for key, value in before.values.items() if key != index})
     values = elements(before)
-    at = number_in(shell, index, values) if isinstance(before, Array) and index not in ("@", "*") else None
+    at = number_in(shell, index, values) if isinstance(before, Array) else None
     if at is None or at < len(values) - 1:
         return some_list(name)
     return Array(values[:at])

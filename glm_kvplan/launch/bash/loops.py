@@ -53,18 +53,16 @@ def _followed(shell: "Interpreter", holds: Callable[[], Truth], one_round: Calla
                 return frame.settled(status)  # a server that was started in the round runs until it is stopped
             if not frame.next_round():
                 mark = frame.left[0].mark
-                return frame.settled(_perhaps(shell, mark, one_round, status, more=False))
+                return frame.settled(_perhaps(shell, mark, one_round, status))
 
 
-def _perhaps(
-    shell: "Interpreter", mark: Mark, one_round: Callable[[], tuple[bool, Truth]], status: Truth, more: bool = True
-) -> Truth:
+def _perhaps(shell: "Interpreter", mark: Mark, one_round: Callable[[], tuple[bool, Truth]], status: Truth) -> Truth:
     """Rounds of which it is not known whether they come: what changes from one to the next is not known after two."""
 
     def rounds() -> Truth:
         started = shell.started
         again, found = one_round()
-        if again and more and shell.started == started and not shell.repeating:
+        if again and shell.started == started and not shell.repeating:
             shell.repeating = True
             try:
                 return branched(shell, mark, [lambda: one_round()[1], lambda: found])

@@ -1,12 +1,11 @@
 """What `${name#pattern}`, `${name/pattern/other}`, `${name:start:length}`, `${name^}` and their kin make of a value."""
 
-import re
 from typing import TYPE_CHECKING
 
 from glm_kvplan.launch.bash.glob_patterns import LONGEST
 from glm_kvplan.launch.bash.lists import of_any_length
-from glm_kvplan.launch.bash.syntax import Parameter, Text
-from glm_kvplan.launch.bash.values import Scalar, Table, known_text, mark_of, missing, plain, uncounted
+from glm_kvplan.launch.bash.syntax import Parameter
+from glm_kvplan.launch.bash.values import Scalar, Table, first_of, known_text, mark_of, missing, plain, uncounted
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
@@ -16,12 +15,11 @@ if TYPE_CHECKING:
 def slice_of(expander: "Expander", part: Parameter, values: tuple[Scalar, ...], line: int) -> tuple[Scalar, ...]:
     """`${name[@]:start:length}`."""
     numbers, held = _bounds(expander, part, line), expander.shell.get(part.name)
-    if numbers is None or (numbers[1] or 0) < 0 or isinstance(held, Table) or of_any_length(held):
+    if numbers is None or (numbers[1] is not None and numbers[1] < 0) or isinstance(held, Table) or of_any_length(held):
         return (missing(f"${{{part.name}[@]:...}}"),)
     start, length = numbers
     if part.name in ("@", "*"):
-        shell_name = expander.shell.special("0")
-        values = (shell_name if isinstance(shell_name, tuple) else missing("$0"), *values)
+        values = (first_of(expander.shell.special("0"), "0"), *values)
     start = start + len(values) if start < 0 else start
     if start < 0:
         return ()
@@ -39,12 +37,8 @@ def _bounds(expander: "Expander", part: Parameter, line: int) -> tuple[int, int 
     start, colon, length = text.partition(":")
     if "?" in start or not text.strip():
         return None
-    texts = (start or "0", length or "0") if colon else (start,)
-    numbers = [known_text(expander.calculated((Text(one, True),), line)) for one in texts]
-    if not all(number is not None and re.fullmatch(r"-?[0-9]{1,9}", number) for number in numbers):
-        return None
-    found = [int(number or 0) for number in numbers]
-    return found[0], found[1] if colon else None
+    first, last = expander.number(start, line), expander.number(length, line)
+    return None if first is None or last is None else (first, last if colon else None)
 
 
 def transformed(expander: "Expander", part: Parameter, value: Scalar, line: int) -> Scalar:
@@ -52,7 +46,7 @@ def transformed(expander: "Expander", part: Parameter, value: Scalar, line: int)
     operator, text = part.operator, known_text(value)
     if text is None:
         return (Piece(f"${{{part.name}}}", mark_of(value)),)
-    if len(text) > LONGEST or operator.startswith("@") or (operator[0] in "^,~" and part.argument):
+    if len(text) > LONGEST or (operator[0] in "^," and part.argument):
         return missing(f"${{{part.name}...}}")
     if operator == ":":
         return _part_of(expander, part, text, line)

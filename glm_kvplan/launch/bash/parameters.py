@@ -28,7 +28,7 @@ from glm_kvplan.launch.bash.values import (
     uncounted,
 )
 from glm_kvplan.launch.bash.word_splitting import Segment
-from glm_kvplan.launch.marked_words import Mark, Piece
+from glm_kvplan.launch.marked_words import Piece
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.expansion import Expander
@@ -47,17 +47,18 @@ def parameter(expander: "Expander", part: Parameter, line: int) -> Iterator[Segm
             yield from _many(expander, _keys(shell, part.name), part, sign)
             return
         name = known_text(first_of(element(shell, part.name, sign), part.name))
-        if name is None or not re.fullmatch(r"[A-Za-z_]\w*|[0-9]+", name):
+        if name is None or not re.fullmatch(r"[A-Za-z_]\w*|[0-9]{1,9}", name):
             yield Segment(missing(f"${{!{part.name}}}")[0], not part.quoted)
             return
-        part = replace(part, name=name, prefix="")
+        part, sign = replace(part, name=name, prefix="", subscript=None), None
     if sign in _ALL:
         yield from _list(expander, part, sign, line)
         return
     found = element(shell, part.name, sign)
     if part.prefix == "#":
         text = known_text(first_of(found, part.name))
-        yield Segment(missing(f"${{#{part.name}}}")[0] if text is None else Piece(str(len(text)), None, line))
+        length = missing(f"${{#{part.name}}}")[0] if text is None else Piece(str(len(text)), None, line)
+        yield Segment(length, not part.quoted)
         return
     if part.operator.endswith(_CHOOSES):
         chosen = _chosen(expander, part, found, line)
@@ -79,10 +80,11 @@ def _list(expander: "Expander", part: Parameter, sign: str, line: int) -> Iterat
     values = elements(held)
     if part.prefix == "#":
         known = held is not None and not of_any_length(held) and not uncounted(values)
-        yield Segment(Piece(str(len(values)), None, line) if known else missing(f"${{#{part.name}[@]}}")[0])
+        length = Piece(str(len(values)), None, line) if known else missing(f"${{#{part.name}[@]}}")[0]
+        yield Segment(length, not part.quoted)
         return
     if part.operator.endswith(_CHOOSES):
-        state: Value = None if held is None else plain("x") if len(values) > 1 else values[0] if values else UNSET
+        state: Value = held if held is None or len(values) > 1 else values[0] if values else UNSET
         chosen = _chosen(expander, part, state, line, sign)
         if chosen is not None:
             yield from chosen
@@ -127,28 +129,27 @@ def _stopped(shell: "Interpreter", part: Parameter) -> Scalar:
 def _chosen(expander: "Expander", part: Parameter, found: Value, line: int, sign: str = "") -> Sequence[Segment] | None:
     """What `:-`, `:+` and their kin give instead of the value; None for the value itself."""
     colon, operator = part.operator[:-1], part.operator[-1]
-    state = _state(found, bool(colon))
+    there = _there(found, bool(colon))
     if operator == "?":
-        return [Segment(_stopped(expander.shell, part)[0])] if state == "nothing" else None
+        return [Segment(_stopped(expander.shell, part)[0])] if there is False else None
     if operator == "+":
-        if state == "nothing":
+        if there is False:
             no_word = not part.quoted or (sign == "@" and isinstance(found, Unset))
             return [] if no_word else [Segment(Piece(""))]
         argument = _argument(expander, part, line)
-        if state == "something":
+        if there:
             return argument
-        unknown = mark_of(first_of(found, part.name)) or Mark(f"${part.name}")
-        mark = unknown if unknown.place else expander.shell.doubt(unknown, line)
+        mark = expander.shell.doubt(mark_of(first_of(found, part.name)) or part.name, line)
         if part.quoted:
             return [Segment(Piece("", mark))]
         return [one._replace(piece=one.piece._replace(mark=mark)) for one in argument]
     mark_of_value = found[0].mark if isinstance(found, tuple) and len(found) == 1 else None
     if colon and mark_of_value is not None and mark_of_value.ways:  # several values, some of which may be empty
         default = expander.scalar(part.argument, line)
-        ways = [default if _defaults(way) else way for way in mark_of_value.ways]
+        ways = [default if is_empty(way) or _unset_perhaps(way) else way for way in mark_of_value.ways]
         value = joined(ways, part.name, mark_of_value._replace(ways=()))
         return [Segment(piece, not part.quoted) for piece in first_of(value, part.name)]
-    if state == "something" or (state == "unknown" and not _unset_perhaps(found, bool(colon))):
+    if there or (there is None and not _unset_perhaps(first_of(found, part.name))):
         return None
     if operator == "=":
         index = index_of(expander.shell, part.subscript, line)
@@ -163,32 +164,22 @@ def _argument(expander: "Expander", part: Parameter, line: int) -> Sequence[Segm
     return found or ([Segment(Piece(""))] if part.quoted else [])
 
 
-def _state(found: Value, colon: bool) -> str:
-    """Whether a value counts as there: "something", "nothing", or "unknown"."""
+def _there(found: Value, colon: bool) -> bool | None:
+    """Whether a value counts as there; None where that is not known."""
     match found:
         case None:
-            return "unknown"
+            return None
         case Unset():
-            return "nothing"
+            return False
         case Array() | Table():
-            return "something"
+            return True
         case scalar:
-            if not colon:
-                return "something"
-            empty = is_empty(scalar)
-            return "unknown" if empty is None else "nothing" if empty else "something"
+            empty = is_empty(scalar) if colon else False
+            return None if empty is None else not empty
 
 
-def _defaults(way: Scalar) -> bool:
-    return is_empty(way) is True or _unset_perhaps(way, True)
-
-
-def _unset_perhaps(found: Value, colon: bool) -> bool:
+def _unset_perhaps(value: Scalar) -> bool:
     """A value made of variables that are not defined here: without them there is none, and the default holds."""
-    if found is None:
-        return True
-    if not colon or isinstance(found, Array | Table | Unset):
-        return False
     return all(
-        piece.mark is not None and not piece.mark.place and re.fullmatch(r"\$\w+", piece.mark.name) for piece in found
+        piece.mark is not None and not piece.mark.place and re.fullmatch(r"\$\w+", piece.mark.name) for piece in value
     )

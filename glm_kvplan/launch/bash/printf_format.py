@@ -11,13 +11,14 @@ _TOKEN = re.compile(r"%([-0]?)(\d{0,3})([sdiq%])|([^%]+)|(.)", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})|")
 _SAFE = re.compile(r"[\w/.,:=@%+-]+", re.ASCII)  # not quoted by %q
 _MOST_PIECES = 10_000
+_OUTPUT = "$(...)"
 
 
 def formatted(values: Sequence[Scalar]) -> Scalar:
     """What printf writes, given its format and arguments."""
     form = known_text(values[0])
     if form is None:
-        return missing("$(...)")
+        return missing(_OUTPUT)
     waiting = list(values[1:])
     found: list[Piece] = []
     while True:
@@ -28,10 +29,10 @@ def formatted(values: Sequence[Scalar]) -> Scalar:
             else:
                 literal = "%" if kind else unescaped(text) if text else None
                 value = None if literal is None else plain(literal)
-            if value is None:
-                return missing("$(...)")
+            if value is None or len(found) >= _MOST_PIECES:
+                return missing(_OUTPUT)
             found += value
-        if not waiting or len(waiting) == before or len(found) > _MOST_PIECES:
+        if not waiting or len(waiting) == before:
             return tuple(found)
 
 
@@ -41,11 +42,10 @@ def _converted(value: Scalar, flag: str, width: int, kind: str) -> Scalar | None
         return value
     text = known_text(value)
     if text is None:
-        return (Piece("$(...)", mark_of(value)),)
-    if kind == "s" and text.isascii() and flag != "0":  # widths count bytes
-        return plain(text.ljust(width) if flag else text.rjust(width))
-    if kind == "q" and _SAFE.fullmatch(text) and not width:
-        return plain(text)
-    if kind in "di" and _NUMBER.fullmatch(text):
-        return plain(f"%{flag}{width or ''}d" % int(text or 0))
-    return None
+        return (Piece(_OUTPUT, mark_of(value)),)
+    if kind == "s":
+        text_known = text.isascii() and flag != "0"  # widths count bytes
+        return plain(text.ljust(width) if flag else text.rjust(width)) if text_known else None
+    if kind == "q":
+        return plain(text) if _SAFE.fullmatch(text) and not width else None
+    return plain(f"%{flag}{width or ''}d" % int(text or 0)) if _NUMBER.fullmatch(text) else None

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from glm_kvplan.launch.bash.glob_patterns import set_in
 
+_ESCAPED = re.compile(r"[^\w<>`']")  # what a backslash before it makes plain; `\<` and `\s` mean something else
 _REPEAT = re.compile(r"[*+?]|\{[0-9]{1,2}(?:,[0-9]{0,2})?\}")
 _LONGEST, _MOST_REPEATS = 200, 3  # tried in turn they take time with the text's length to the power of the repeats
 _LONGEST_WITH_ONE = 1000
@@ -22,37 +23,35 @@ def groups_of(parts: Iterable[tuple[str, bool]], text: str) -> tuple[str, ...] |
     found: list[str] = []
     repeats, at = 0, 0
     chars = [(char, quoted) for part, quoted in parts for char in part]
+    whole = "".join(char for char, _ in chars)
     plain = "".join("\0" if quoted else char for char, quoted in chars)
-    while at < len(chars):
-        char, quoted = chars[at]
+    while at < len(whole):
         if match := _REPEAT.match(plain, at):
-            if not found or found[-1] in "^|($*" or (found[-1] == ")" and repeats) or _REPEAT.match(plain, match.end()):
-                raise NotRead  # of nothing, or of what repeats itself
+            at = match.end()
+            if (found[-1:] == [")"] and repeats) or _REPEAT.match(plain, at):
+                raise NotRead  # of what repeats itself
             found.append(match[0])
             repeats += 1
-            at = match.end()
             continue
+        char = plain[at]
         at += 1
-        if quoted or char not in "[]{}\\$^.|()":
-            found.append(re.escape(char))
-        elif char == "[":
-            one = set_in(chars, at, "^")
-            if one is None or "\\" in plain[at : one[0]]:
-                raise NotRead
+        if char == "[" and (one := set_in(whole, plain, at, ("^",))):
             at, expression = one
             found.append(expression)
-        elif char == "\\" and at < len(chars) and not chars[at][0].isalnum():
-            found.append(re.escape(chars[at][0]))
-            at += 1
         elif char in "$^.|()":
             found.append(r"\Z" if char == "$" else char)
-        else:
+        elif char == "\\" and _ESCAPED.match(plain, at):
+            found.append(re.escape(whole[at]))
+            at += 1
+        elif char in "[]{}\\":
             raise NotRead
+        else:
+            found.append(re.escape(whole[at - 1]))
     expression = "".join(found)
-    if len(text) > (_LONGEST if repeats > 1 else _LONGEST_WITH_ONE) or repeats > _MOST_REPEATS or "\n" in text:
+    if len(text) > (_LONGEST if repeats > 1 else _LONGEST_WITH_ONE) or repeats > _MOST_REPEATS:
         raise NotRead
     try:
-        match = re.search(expression, text, re.ASCII | re.DOTALL)
+        match = re.search(expression, text, re.DOTALL)
     except re.error:
         raise NotRead from None
     if match is None:

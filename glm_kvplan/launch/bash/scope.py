@@ -19,8 +19,8 @@ from glm_kvplan.launch.marked_words import Mark, secret_values
 from glm_kvplan.reading.secret_words import key_like
 
 ARGUMENTS = "@"  # not a variable's name: the script's or function's arguments
-ON, OFF = plain("on"), plain("off")
-_FOLDER = "/cd"
+_ON = plain("on")
+_FOLDER = "PWD"
 _MOST_PIECES = 64  # of a secret; what a loop puts together is none
 
 
@@ -32,7 +32,6 @@ class Scope:
         self.functions: dict[str, Statement | None] = {}  # None: another one in each branch
         self.exported: dict[str, bool] = {}
         self.everything = False  # set -a
-        self.declared = False  # whether any variable has attributes; they are kept as values of "name/"
         self.secrets: set[str] = set()  # values that key-like variables have had
 
     def get(self, name: str) -> Value:
@@ -43,7 +42,6 @@ class Scope:
 
     def set(self, name: str, value: Value) -> None:
         self.layers[-1][name] = value
-        self.declared |= name[-1] == "/"
         if key_like(name):
             self.keep_secret(name, value)
         if self.everything and name.isidentifier():
@@ -54,9 +52,7 @@ class Scope:
         self.secrets |= secret_values((name, text_of(one)) for one in elements(value) if len(one) < _MOST_PIECES)
 
     def attributes(self, name: str) -> str:
-        """The letters that `declare` has given a variable; "?" where branches gave several."""
-        if not self.declared:
-            return ""
+        """The letters that `declare` has given a variable, kept as the value of "name/"; "?" where branches differ."""
         found = self.get(f"{name}/")
         return (known_text(found) or ("?" if mark_of(found) else "")) if isinstance(found, tuple) else ""
 
@@ -65,10 +61,10 @@ class Scope:
         found = self.get(f"set/{name}")
         if not isinstance(found, tuple):
             return False
-        return None if mark_of(found) else found == ON
+        return None if mark_of(found) else found == _ON
 
     def set_option(self, name: str, value: bool) -> None:
-        self.set(f"set/{name}", ON if value else OFF)
+        self.set(f"set/{name}", _ON if value else ())
 
     @property
     def arguments(self) -> tuple[Scalar, ...]:
