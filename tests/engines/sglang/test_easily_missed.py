@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from test_likely_card import boot, free
-from test_resolve_rules import resolved
+from test_resolve_rules import A100, MI300X, resolved
 
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
 from glm_kvplan.engines.sglang.boot_log.log_rows import printed_sizes
@@ -15,7 +15,7 @@ from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import weight_format
 from glm_kvplan.errors import RefusedError
-from glm_kvplan.memory.gpu import find_gpu
+from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import bundled_geometry
 
 
@@ -186,7 +186,11 @@ PAGED = {
     "trtllm_mla": (True, False, True),
     "cutedsl_mla": (True, True, True),
     "trtllm_mha": (True, True, True),
+    "tokenspeed_mla": (True, False, True),
+    "hpc_ops": (True, True, True),
+    "intel_xpu": (True, True, True),
 }
+PAGE = "attention kernels with a page of their own"
 
 
 @pytest.mark.parametrize("kernel", PAGED)
@@ -195,14 +199,65 @@ PAGED = {
     [(0, "attention_backend"), (1, "prefill_attention_backend"), (2, "decode_attention_backend")],
 )
 def test_kernels_that_change_the_page(kernel: str, position: int, flag: str) -> None:
-    """arg_groups/overrides.py:1144-1200 at 0.5.23: which flags each kernel's own page is asked of."""
-    refused = "attention kernels with a page of their own"
+    """Which flags each kernel's own page is asked of: the engine's own resolution leaves the page, or changes it."""
     try:
         resolved("b200", "0.5.23", tp_size=4, **{flag: kernel})
         said = ""
     except RefusedError as error:
         said = str(error)
-    assert (refused in said) == PAGED[kernel][position], said
+    assert (PAGE in said) == PAGED[kernel][position], said
+
+
+def test_a_draft_s_kernels_that_change_the_page() -> None:
+    """Of trtllm_mha alone the engine's own resolution changes it; and never that of an index that is not pooled."""
+    flags = {"tp_size": 4, "speculative_algorithm": "EAGLE"}
+    with pytest.raises(RefusedError, match=PAGE):
+        resolved("b200", "0.5.23", speculative_draft_attention_backend="trtllm_mha", **flags)
+    for kernel in ("intel_xpu", "fa3", "flashmla"):
+        resolved("b200", "0.5.23", speculative_draft_attention_backend=kernel, **flags)
+    for kpool in (1, 2):
+        geometry = replace(bundled_geometry(), index_kpool=kpool)
+        given = {"tp_size": 4, "attention_backend": "trtllm_mha"}
+        try:
+            found = resolve(given, geometry=geometry, profile=load_profile("0.5.23"), gpu=find_gpu("b200")).page_size
+        except RefusedError as error:
+            assert PAGE in str(error)
+            found = None
+        assert found == (64 if kpool == 1 else None)
+
+
+MI455X = Gpu("MI455X", 442368, "rocm", (12, 5), False, "a stand-in")
+LORA: dict[str, object] = {"lora_paths": ["a=b"], "lora_backend": "triton_v2"}
+
+
+# Cards that the engine's resolution was not run for, and flags that no launch command gives.
+@pytest.mark.parametrize(
+    ("card", "release", "flags", "refused"),
+    [
+        (A100, "0.5.21", {"attention_backend": "trtllm_mha"}, "need a Hopper or Blackwell GPU"),
+        (A100, "0.5.21", {"attention_backend": "flashinfer"}, None),
+        (A100, "0.5.23", {"moe_a2a_backend": "megamoe"}, "needs a Hopper or a data-centre Blackwell GPU"),
+        (MI300X, "0.5.21", {"attention_backend": "trtllm_mha"}, "need a Hopper or Blackwell GPU"),
+        (MI300X, "0.5.23", {"moe_a2a_backend": "megamoe"}, None),
+        (MI455X, "0.5.21", {"attention_backend": "trtllm_mha"}, "need a Hopper or Blackwell GPU"),
+        (MI300X, "0.5.23", LORA, "or on ROCm"),
+        (MI300X, "0.5.23", {"moe_a2a_backend": "megamoe", "quantization": "modelopt_fp4"}, None),
+        ("b200", "0.5.23", {"mamba_backend": "flashinfer"}, "this model's states are KDA's"),
+        ("b200", "0.5.23", {"enable_dp_attention": True, "dp_size": 2, **LORA}, "not with attention DP"),
+        ("b200", "0.5.23", {"enable_dp_attention": True, "dp_size": 2, "enable_lora": False, **LORA}, None),
+    ],
+)
+def test_start_up_checks_of_cards_and_kernels_without_a_record(
+    card: Gpu | str, release: str, flags: dict[str, object], refused: str | None
+) -> None:
+    """arg_groups/attention_hook.py:203-225, arg_groups/mega_moe_hook.py:43, arg_groups/mamba_hook.py:70,
+    arg_groups/lora_hook.py:30 at 0.5.23.
+    """
+    if refused is None:
+        resolved(card, release, {"SGLANG_USE_AITER": "1"}, tp_size=4, **flags)
+    else:
+        with pytest.raises(RefusedError, match=refused):
+            resolved(card, release, {"SGLANG_USE_AITER": "1"}, tp_size=4, **flags)
 
 
 @pytest.mark.parametrize(

@@ -36,22 +36,20 @@ def _joins_wrongly(a: Launch) -> bool:
 
 def _growth_wants(a: Launch) -> bool:
     """Everything that a server which may grow needs, or does without, in every release."""
-    balanced = "follow_bootstrap_room" if a.disaggregation_mode == "prefill" else "round_robin"
-    balanced = balanced if a.load_balance_method == "auto" else a.load_balance_method
+    balance = a.load_balance_method
+    uneven = a.disaggregation_mode == "prefill" if balance == "auto" else balance != "round_robin"
     return bool(
         _joins_wrongly(a)
         or a.elastic_ep_scale_timeout <= 0
         or a.tokenizer_worker_num != 1
         or a.use_ray
         or a.enable_elastic_expert_backup
-        or balanced != "round_robin"
+        or uneven
         or a.elastic_ep_backend != "mooncake"
-        or a.pp_size > 1
         or a.prefill_graph != "disabled"
         or not a.enable_dp_attention
         or not a.enable_dp_lm_head
         or a.attn_cp_size > 1
-        or a.moe_dp_size > 1
         or a.ep_size != a.tp_size
         or a.moe_a2a_backend != "nixl"
     )

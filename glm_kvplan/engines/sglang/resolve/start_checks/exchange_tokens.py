@@ -28,7 +28,7 @@ def _decode_tokens(a: Launch) -> int:
     batch = a.decode_graph_max_bs
     if a.max_running_requests is not None:
         batch = min(batch, max(1, a.max_running_requests // a.attn_dp_size))
-    return int(batch * (a.max_draft_tokens or 1 if a.speculative_algorithm else 1))
+    return int(batch * (a.max_draft_tokens if a.speculative_algorithm else 1))
 
 
 def _deepep_v2_full(a: Launch, ranks: int) -> bool:
@@ -40,11 +40,13 @@ def _deepep_v2_full(a: Launch, ranks: int) -> bool:
 
 def _cutedsl_full(a: Launch) -> bool:
     """A step's tokens against what all ranks may send, where prefill steps are not divided."""
-    if a.disaggregation_mode == "decode" or a.max_prefill_tokens <= 0:
+    if a.disaggregation_mode == "decode":
         return False
-    graph = a.prefill_graph_max_bs or 0 if a.prefill_graph == "tc_piecewise" else 0
-    decode = a.decode_graph_max_bs * ((a.speculative_num_draft_tokens or 1) if a.speculative_algorithm else 1)
-    return bool((a.number(_FLASHINFER_MOST, 0) or 1024) * a.ep_size < max(a.max_prefill_tokens, graph, decode))
+    decode = a.decode_graph_max_bs * (a.speculative_num_draft_tokens if a.speculative_algorithm else 1)
+    tokens = max(a.max_prefill_tokens, decode)
+    if a.prefill_graph == "tc_piecewise":
+        tokens = max(tokens, a.prefill_graph_max_bs)
+    return bool((a.number(_FLASHINFER_MOST, 0) or 1024) * a.ep_size < tokens)
 
 
 def _flashinfer_full(a: Launch) -> bool:
@@ -53,13 +55,15 @@ def _flashinfer_full(a: Launch) -> bool:
     if a.disaggregation_mode != "decode":
         if not chunk:
             return True
-        tokens = max(tokens, chunk, 0 if a.prefill_graph == "disabled" else a.prefill_graph_max_bs or 0)
+        tokens = max(tokens, chunk)
+        if a.prefill_graph != "disabled":
+            tokens = max(tokens, a.prefill_graph_max_bs)
     return bool(tokens > a.number(_FLASHINFER_MOST, max(chunk, 4096)))
 
 
 def _megamoe_budget(a: Launch) -> int | None:
     """Tokens a rank of a MegaMoE server of packed FP4 experts may send; None where nobody looks."""
-    if a.moe_a2a_backend != "megamoe" or a.encoder_only or a.site.gpu.vendor != "cuda":
+    if a.moe_a2a_backend != "megamoe" or a.site.gpu.vendor != "cuda":
         return None
     if a.given.get("quantization") != "modelopt_fp4" and a.site.kernels != "modelopt_fp4":
         return None
@@ -74,7 +78,7 @@ def _megamoe_decode(a: Launch, capped: bool) -> bool:
     if capped and a.max_running_requests is not None:
         group = a.tp_size // a.attn_dp_size
         batch = min(batch, -(-(a.max_running_requests // a.attn_dp_size) // group) * group)
-    return bool(most < batch * ((a.speculative_num_draft_tokens or 1) if a.speculative_algorithm else 1))
+    return bool(most < batch * (a.speculative_num_draft_tokens if a.speculative_algorithm else 1))
 
 
 def _megamoe_prefill(a: Launch) -> bool:
@@ -88,7 +92,7 @@ def _megamoe_prefill(a: Launch) -> bool:
     else:
         group = max(a.tp_size // a.attn_dp_size // a.attn_cp_size, 1)
         share = -(-(chunk // a.attn_dp_size) // group) * group
-    return bool(chunk <= 0 or share <= 0 or share > most)
+    return not 0 < share <= most
 
 
 CHECKS = (
@@ -117,17 +121,24 @@ CHECKS = (
     ),
     Check(
         "megamoe_decode_capped",
-        lambda a: _megamoe_decode(a, capped=True),
+        lambda a: not a.encoder_only and _megamoe_decode(a, capped=True),
         "--moe-a2a-backend megamoe with NVFP4 experts: the largest decode batch times its tokens a request is above "
         "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192)",
         "arg_groups/mega_moe_hook.py:94-106, 161-183 at 0.5.23",
     ),
     Check(
         "megamoe_prefill",
-        _megamoe_prefill,
+        lambda a: not a.encoder_only and _megamoe_prefill(a),
         "--moe-a2a-backend megamoe with NVFP4 experts: a prefill chunk, or its absence, is above "
         "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192); lower --chunked-prefill-size",
         "arg_groups/mega_moe_hook.py:184-256 at 0.5.23",
+    ),
+    Check(
+        "megamoe_encoder",
+        lambda a: bool(a.encoder_only) and _megamoe_prefill(a),
+        "--moe-a2a-backend megamoe with NVFP4 experts and --encoder-only: a prefill chunk is above "
+        "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192); lower --chunked-prefill-size",
+        "arg_groups/mega_moe_hook.py:77-88 at 0.5.22, :187-251 at 0.5.23",
     ),
     Check(
         "mori_tokens",

@@ -15,6 +15,16 @@ def _draft_exchange(a: Launch) -> str | None:
     return str(a.moe_a2a_backend) if a.speculative_algorithm is not None else None
 
 
+def _dispatches_otherwise(a: Launch) -> bool:
+    """A dispatch format that is named, but is not that of the experts or of their kernels."""
+    named, method = a.flashinfer_a2a_dispatch_type, a.engine_quantization
+    if named == "nvfp4":
+        return method != "modelopt_fp4"
+    if named == "mxfp8" or (named == "auto" and method == "mxfp8"):
+        return method != "mxfp8" or not a.expert_runner.startswith("flashinfer_trtllm")
+    return False
+
+
 CHECKS = (
     Check(
         "flashinfer_a2a",
@@ -34,6 +44,13 @@ CHECKS = (
         lambda a: a.moe_a2a_backend != "flashinfer" and a.flashinfer_a2a_dispatch_type not in (None, "auto"),
         "--flashinfer-a2a-dispatch-type needs --moe-a2a-backend flashinfer",
         "arg_groups/moe_hook.py:311 at 0.5.23",
+    ),
+    Check(
+        "flashinfer_dispatch_type",
+        lambda a: a.moe_a2a_backend == "flashinfer" and _dispatches_otherwise(a),
+        "--flashinfer-a2a-dispatch-type {a.flashinfer_a2a_dispatch_type}: nvfp4 goes with NVFP4 experts, mxfp8 with "
+        "--quantization mxfp8 on the flashinfer_trtllm_routed kernels",
+        "arg_groups/moe_hook.py:190-206 at 0.5.23",
     ),
     Check(
         "flashinfer_megamoe",

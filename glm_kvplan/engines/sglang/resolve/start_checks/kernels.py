@@ -112,16 +112,6 @@ CHECKS = (
         "arg_groups/attention_hook.py:161 at 0.5.23",
     ),
     Check(
-        "no_buffer_trtllm",
-        lambda a: (
-            not a.disable_radix_cache
-            and a.mamba_radix_cache_strategy == "no_buffer"
-            and a.attention_backend == "trtllm_mha"
-        ),
-        "the no_buffer state strategy does not run with trtllm_mha",
-        "arg_groups/mamba_hook.py:160 at 0.5.23",
-    ),
-    Check(
         "deterministic",
         lambda a: _deterministic(a) and a.attention_backend not in (None, *_DETERMINISTIC),
         "deterministic inference takes the attention kernels fa3, fa4 or triton here, not {a.attention_backend}",
@@ -228,7 +218,7 @@ CHECKS = (
         "lm_head_exchange",
         lambda a: (
             bool(a.enable_tp_lm_head_all_to_all)
-            and (a.attn_dp_size == 1 or a.enable_dp_lm_head or a.attn_dp_size != a.tp_size or a.attn_cp_size > 1)
+            and (a.attn_dp_size == 1 or a.enable_dp_lm_head or a.attn_dp_size != a.tp_size)
         ),
         "--enable-tp-lm-head-all-to-all needs as many attention groups as GPUs, without --enable-dp-lm-head and CP",
         "arg_groups/overrides.py:1429-1441 at 0.5.23",

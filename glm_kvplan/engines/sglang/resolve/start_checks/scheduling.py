@@ -65,7 +65,7 @@ def _captures_states(a: Launch) -> bool:
         return False
     method = (a.given.get("speculative_algorithm") or "").upper()
     layers = a.return_aux_hidden_state_layer_ids
-    numbers = [int(layer) for layer in layers or () if str(layer).lstrip("-").isdecimal()]
+    numbers = [int(layer) for layer in layers or () if str(layer).removeprefix("-").isdecimal()]
     return bool(
         method not in ("EAGLE3", "DFLASH", "DSPARK")
         or a.given.get("speculative_draft_model_path") is not None
@@ -109,7 +109,10 @@ CHECKS = (
     ),
     Check(
         "prefill_interval",
-        lambda a: min(a.prefill_decode_interval or 0, a.prefill_decode_interval_min_bs) < 0,
+        lambda a: (
+            a.prefill_decode_interval_min_bs < 0
+            or (a.prefill_decode_interval is not None and a.prefill_decode_interval < 0)
+        ),
         "--prefill-decode-interval and its smallest batch must be 0 or more",
         "arg_groups/validation_hook.py:660 at 0.5.23",
     ),
@@ -181,7 +184,7 @@ CHECKS = (
     ),
     Check(
         "swa_tails",
-        lambda a: (a.swa_prefix_tails or 0) < 0,
+        lambda a: a.swa_prefix_tails is not None and a.swa_prefix_tails < 0,
         "--swa-prefix-tails must be 0 or more",
         "arg_groups/kv_cache_hook.py:431 at 0.5.23",
     ),
@@ -252,12 +255,6 @@ CHECKS = (
         ),
         "--speculative-draft-sink-size needs --speculative-draft-window-size",
         "arg_groups/speculative_hook.py:224-228 at 0.5.23",
-    ),
-    Check(
-        "draft_window",
-        lambda a: a.speculative_draft_window_size is not None and a.speculative_draft_window_size <= 0,
-        "--speculative-draft-window-size must be above 0",
-        "arg_groups/speculative_hook.py:206 at 0.5.23",
     ),
     Check(
         "aux_states",

@@ -29,7 +29,7 @@ def _legacy_grpc(a: Launch) -> bool:
 def _grpc_port(a: Launch) -> int | None:
     port: int | None = a.grpc_port
     if port is None and "SGLANG_GRPC_PORT" in a.site.environment:
-        port = a.number("SGLANG_GRPC_PORT", 0)
+        port = a.number("SGLANG_GRPC_PORT", None)
     return a.port + 10000 if port is None and _legacy_grpc(a) else port
 
 
@@ -192,7 +192,7 @@ CHECKS = (
     ),
     Check(
         "mm_cache",
-        lambda a: (a.mm_preprocess_cache_size_mb or 0) < 0,
+        lambda a: a.mm_preprocess_cache_size_mb is not None and a.mm_preprocess_cache_size_mb < 0,
         "--mm-preprocess-cache-size-mb must be 0 or more",
         "arg_groups/serving_hook.py:135-142 at 0.5.23",
     ),

@@ -1,7 +1,7 @@
 """One start-up check of the engine that no memory rule makes: when it refuses, and why."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from glm_kvplan.engines.sglang.environment import switched_on
 from glm_kvplan.engines.sglang.resolve.arguments import DEFAULTS, Arguments, Site
@@ -9,6 +9,7 @@ from glm_kvplan.engines.sglang.start_flags import START_FLAG
 from glm_kvplan.errors import RefusedError
 
 ENVIRONMENT = "environment"  # beside the names of flags
+_Number = TypeVar("_Number", int, None)
 # What the rules leave of a launch that gives no flag, as far as checks ask: any values would do, these spare most work.
 USUAL = {**DEFAULTS, "attention_backend": "dsa", "mamba_radix_cache_strategy": "extra_buffer"}
 
@@ -67,7 +68,7 @@ class Launch:
         """An on/off variable of the environment."""
         return switched_on(self.site.environment, name)
 
-    def number(self, name: str, default: int) -> int:
+    def number(self, name: str, default: _Number) -> int | _Number:
         """A number of the environment; the engine's default where the text is none."""
         try:
             return int(self.site.environment.get(name, ""))

@@ -13,8 +13,8 @@ def _cannot_speculate(a: Launch) -> bool:
         return True
     if name in _EAGLE:
         draft = a.speculative_draft_attention_backend
-        return bool(a.enable_hierarchical_cache or not {*((draft,) if draft else a.attention)} <= _TRANSLATED)
-    return name == "DFLASH" and not {*a.attention} <= _TRANSLATED
+        return bool(a.enable_hierarchical_cache or not _TRANSLATED.issuperset((draft,) if draft else a.attention))
+    return name == "DFLASH" and not _TRANSLATED.issuperset(a.attention)
 
 
 CHECKS = (
@@ -23,7 +23,7 @@ CHECKS = (
         lambda a: (
             bool(a.enable_unified_memory)
             and a.speculative_algorithm is not None
-            and (a.speculative_algorithm != "DSPARK" or not {*a.attention} <= _VERIFIED)
+            and (a.speculative_algorithm != "DSPARK" or not _VERIFIED.issuperset(a.attention))
         ),
         "--enable-unified-memory speculates with DSPARK only, on the triton or the MLA kernels of Blackwell GPUs",
         "arg_groups/kv_cache_hook.py:545-569 at 0.5.21",
