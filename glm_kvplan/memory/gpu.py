@@ -7,9 +7,12 @@ import tomllib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.kept import kept
+
+Vendor = Literal["cuda", "rocm"]
 
 GPUS = Path(__file__).parent / "gpus.toml"
 LARGEST_MIB = 1 << 24  # 16 TiB
@@ -25,7 +28,7 @@ class Gpu:
 
     name: str
     memory_mib: int
-    vendor: str  # "cuda" or "rocm"
+    vendor: Vendor
     capability: tuple[int, int]  # CUDA compute capability; (9, 4) and the like on ROCm: gfx942
     integrated: bool  # memory is shared with the host (GB10)
     source: str

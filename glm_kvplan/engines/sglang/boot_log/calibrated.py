@@ -23,13 +23,22 @@ def of_boot(answer: Reconciliation, source: str) -> Calibration:
     memory = answer.sizing.memory
     if memory is None:
         raise InputError(f"{source}: the log prints no memory before and after the load: nothing to calibrate by")
-    band, available = answer.sizing.band, memory.available_gib
-    if band is not None and answer.explained and band.distance(available):
-        available = band.middle_gib  # what the engine read when it sized its pools
+    exact = exact_reading(answer)
+    available = memory.available_gib if exact is None else exact
     path = answer.boot.arguments.get("model_path")
     stored = weight_format(answer.boot.arguments, None, path if isinstance(path, str) else None)
     given = MemoryGiven(memory.pre_gib, available, memory.target_weights_gib, memory.draft_weights_gib, stored.format)
     return of_memory(answer.plan, given, source, _graphs_off(answer))
+
+
+def exact_reading(answer: Reconciliation) -> float | None:
+    """GiB that the engine read when it sized its pools, by the sizes it printed; None where the log's last reading
+    gives them too, or nothing does.
+    """
+    memory, band = answer.sizing.memory, answer.sizing.band
+    if memory is None or band is None or not answer.explained or not band.distance(memory.available_gib):
+        return None
+    return band.middle_gib
 
 
 def of_memory(plan: Plan, given: MemoryGiven, source: str, graphs_off_gib: float | None = None) -> Calibration:

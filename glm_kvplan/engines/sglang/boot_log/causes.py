@@ -89,7 +89,7 @@ def _hints(answer: Reconciliation, row: Row) -> Iterator[str]:
         yield "something else took GPU memory while the pools were built, or gave some back"
     elif row.rank and "of" in row.name:
         yield "the ranks do not run the same build or the same flags"
-    elif row.explained is False and "size" in row.name:
+    elif "size" in row.name:
         yield "a build whose pools differ from every release known here (a profile of your own: --engine FILE)"
 
 
@@ -97,14 +97,14 @@ def _draft_pool(answer: Reconciliation) -> str | None:
     """What the log says of the cache of a draft model that is not known here, where there is one."""
     if not answer.plan.deployment.unknown_draft:
         return None
-    for readings in answer.boot.ranks.values():
-        for pool in readings.get("token_pool", ())[1:2]:
-            sizes = [float(pool[name]) for name in ("k_gib", "v_gib", "gib") if name in pool]
-            rows = int(pool["tokens"]) + answer.plan.deployment.page_size
-            if sizes and rows > 0:
-                return (
-                    f"the draft model's own token pool takes {sum(sizes):.2f} GiB, about "
-                    f"{sum(sizes) * GIB / rows:,.0f} bytes a token, and no budget here pays for it: give the draft's "
-                    "config.json with --draft-config"
-                )
-    return "the draft model's own token pool, which no budget here pays for: give its config.json with --draft-config"
+    pool = answer.boot.first("token_pool", 1)
+    if pool is None:
+        return (
+            "the draft model's own token pool, which no budget here pays for: give its config.json with --draft-config"
+        )
+    gib = sum(float(pool[name]) for name in ("k_gib", "v_gib", "gib") if name in pool)
+    rows = int(pool["tokens"]) + answer.plan.deployment.page_size
+    return (
+        f"the draft model's own token pool takes {gib:.2f} GiB, about {gib * GIB / rows:,.0f} bytes a token, and no "
+        "budget here pays for it: give the draft's config.json with --draft-config"
+    )

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from glm_kvplan.engines.sglang.boot_log.log_rows import PrintedSizes
 from glm_kvplan.engines.sglang.sizing.solver import Solution
 
-_STEPS = 60  # halvings: below the last digit of a float of GiB
 _NEAR = 4  # slots on either side, where the log does not print them
 
 
@@ -26,25 +25,25 @@ class Band(NamedTuple):
 
     def distance(self, gib: float) -> float:
         """How far `gib` lies above the band (negative: below it; 0: inside)."""
-        if gib < self.least_gib:
-            return gib - self.least_gib
-        return max(gib - self.most_gib, 0.0)
+        return min(gib - self.least_gib, max(gib - self.most_gib, 0.0))
 
 
 def fit(attempt: Callable[[float], Solution], most_gib: float, printed: PrintedSizes) -> Band | None:
     """The band of `available_gib` up to `most_gib` for which `attempt` gives the printed sizes; None: there is none.
 
-    State slots grow with memory; at equal slots so do tokens. Each is bisected in that order.
+    State slots grow with memory; at equal slots so do tokens. Each is bisected in that order. Without tokens there is
+    no band.
     """
-    for slots in _slots(attempt, most_gib, printed):
+    tokens = printed.tokens
+    if tokens is None:
+        return None
+    for slots in _slots(attempt, most_gib, tokens, printed.state_slots):
         low = _first(lambda gib, wanted=slots: attempt(gib).state_slots >= wanted, 0.0, most_gib)  # type: ignore[misc]
         if attempt(low).state_slots != slots:
             continue
         high = _first(lambda gib, wanted=slots: attempt(gib).state_slots > wanted, low, most_gib)  # type: ignore[misc]
-        if printed.tokens is not None:
-            wanted = printed.tokens
-            low = _first(lambda gib, wanted=wanted: attempt(gib).tokens >= wanted, low, high)  # type: ignore[misc]
-            high = _first(lambda gib, wanted=wanted: attempt(gib).tokens > wanted, low, high)  # type: ignore[misc]
+        low = _first(lambda gib: attempt(gib).tokens >= tokens, low, high)
+        high = _first(lambda gib: attempt(gib).tokens > tokens, low, high)
         if _same(attempt(low), printed):
             return Band(low, high)
     return None
@@ -56,12 +55,13 @@ def _same(found: Solution, printed: PrintedSizes) -> bool:
     )
 
 
-def _slots(attempt: Callable[[float], Solution], most_gib: float, printed: PrintedSizes) -> Iterator[int]:
+def _slots(
+    attempt: Callable[[float], Solution], most_gib: float, tokens: int, printed_slots: int | None
+) -> Iterator[int]:
     """State slots to try: the printed ones, or those around the memory that gives the tokens."""
-    if printed.state_slots is not None:
-        yield printed.state_slots
-    elif printed.tokens is not None:
-        tokens = printed.tokens
+    if printed_slots is not None:
+        yield printed_slots
+    else:
         middle = attempt(_first(lambda gib: attempt(gib).tokens >= tokens, 0.0, most_gib)).state_slots
         yield from sorted(range(middle - _NEAR, middle + _NEAR + 1), key=lambda slots: abs(slots - middle))
 
@@ -70,10 +70,7 @@ def _first(holds: Callable[[float], bool], low: float, high: float) -> float:
     """The least memory in [low, high] where a condition that stays true once it is true holds; `high` where never."""
     if holds(low):
         return low
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
+    while low < (middle := (low + high) / 2) < high:
         if holds(middle):
             high = middle
         else:

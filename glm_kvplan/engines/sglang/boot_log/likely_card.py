@@ -79,4 +79,4 @@ def _kernels(boot: Boot, flags: Mapping[str, object]) -> set[object]:
     found: set[object] = set(chosen.values())
     for name in ("dsa_prefill_backend", "dsa_decode_backend"):
         found |= {boot.arguments.get(name), flags.get(name)}
-    return found - {None}
+    return found

@@ -9,6 +9,7 @@ from glm_kvplan.engines.sglang.boot_log.boot import Boot
 from glm_kvplan.engines.sglang.flags import FLAG
 from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.errors import InputError, KvplanError
+from glm_kvplan.memory.gpu import Vendor
 
 
 def flags_of(arguments: Mapping[str, object]) -> dict[str, object]:
@@ -100,7 +101,7 @@ def _host_cache(flags: dict[str, object], arguments: Mapping[str, object]) -> No
         flags.pop("hicache_ratio", None)
 
 
-def environment_of(boot: Boot, vendor: str) -> dict[str, str]:
+def environment_of(boot: Boot, vendor: Vendor) -> dict[str, str]:
     """The engine's switches that the log shows the effect of: pages of more than one token on ROCm need aiter."""
     page = boot.arguments.get("page_size")
     if vendor == "rocm" and (page is None or (isinstance(page, int) and page > 1)):

@@ -55,11 +55,9 @@ def possible(boot: Boot) -> tuple[str, ...]:
         return (release,)
     first, last = 0, len(known) - 1
     for release, step in steps().items():
-        if release not in known:
-            continue
         at = known.index(release)
         if boot.argument_names & step.new:
-            first = max(first, at)
+            first = at
         elif boot.arguments_whole or boot.argument_names & step.gone:
             last = min(last, at - 1)
     if boot.has("baseline"):

@@ -1,6 +1,6 @@
 """A deployment file for `kvplan check`, with the memory that was measured: the next change starts from it."""
 
-from glm_kvplan.engines.sglang.boot_log.calibrated import taken_after_pools
+from glm_kvplan.engines.sglang.boot_log.calibrated import exact_reading, taken_after_pools
 from glm_kvplan.engines.sglang.boot_log.log_launch import shortest_flags
 from glm_kvplan.engines.sglang.boot_log.reconciliation import Reconciliation
 
@@ -49,12 +49,11 @@ def _memory(answer: Reconciliation, source: str) -> dict[str, object]:
             **({} if weights is None else {"target_weights_gib": float(weights["usage"])}),
             "source": f"{source}: no memory printed; the budget that the printed sizes imply, from the card's total",
         }
-    available, how = memory.available_gib, "printed readings"
-    if band is not None and answer.explained and band.distance(available):
-        available, how = band.middle_gib, "the reading that gives the printed sizes exactly"
+    exact = exact_reading(answer)
+    how = "printed readings" if exact is None else "the reading that gives the printed sizes exactly"
     measured: dict[str, object] = {
         "pre_gib": memory.pre_gib,
-        "available_gib": round(available, 6),
+        "available_gib": memory.available_gib if exact is None else round(exact, 6),
         "target_weights_gib": memory.target_weights_gib,
     }
     if memory.draft_weights_gib is not None:

@@ -1,5 +1,6 @@
 """The bytes of every pool at the printed sizes, beside the printed ones: no memory reading comes into it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from glm_kvplan.allocate.allocator_rounding import cuda_bounds
@@ -82,14 +83,14 @@ def _fullest(ranks: dict[LogRank, Readings]) -> LogRank | None:
     return best if best is not None and any(name in ranks[best] for name in names) else None
 
 
-def _printed(specs: Iterable[TensorSpec], message: MessageName) -> dict[str, int]:
-    """The numbers of a message that pools print, and the bytes of the tensors that each pool_units."""
-    held = {spec.name: spec.nbytes for spec in specs}
-    found: dict[str, int] = {}
+def _printed(specs: Iterable[TensorSpec], message: MessageName) -> Counter[str]:
+    """The numbers of a message that pools print, and the bytes of the tensors that each counts."""
+    held = Counter({spec.name: spec.nbytes for spec in specs})
+    found: Counter[str] = Counter()
     for component in components.COMPONENTS:
         for each in component.printed:
             if each.message == message:
-                found[each.number] = found.get(each.number, 0) + held.get(each.tensor, 0)
+                found[each.number] += held[each.tensor]
     return found
 
 
@@ -106,27 +107,29 @@ def _rank_rows(
         for field, nbytes in _printed(specs, "state_pool").items():
             if field in state:
                 yield bytes_row(f"state pool {field}", label, nbytes, state[field])
-            elif nbytes and field.startswith("snapshot"):
+            elif nbytes:
                 yield word_row(f"state pool {field}", label, "printed", "absent", "flags")
     for ring in readings.get("replay_rings", ())[:1]:
         rings = _printed(specs, "replay_rings")
         for field, printed in ring.items():
-            yield bytes_row(f"replay ring {field}", label, rings.get(field, 0), printed)
+            yield bytes_row(f"replay ring {field}", label, rings[field], printed)
     for drafts, pool in enumerate(readings.get("token_pool", ())[:2]):
         name = "draft token pool" if drafts else "token pool"
-        of_model = bool(drafts) and plan.deployment.draft_kv_dtype is not None
-        if "dtype" in pool and not (drafts and plan.deployment.unknown_draft):
+        unknown = drafts and plan.deployment.unknown_draft
+        if "dtype" in pool and not unknown:
             allowed = PRINTED_DTYPES[plan.deployment.kv_layout]
-            if of_model:
+            if drafts:
                 allowed = _STORED_DTYPES.get(str(plan.deployment.draft_kv_dtype), allowed)
             dtype = pool["dtype"] if pool["dtype"] in allowed else allowed[0]
             yield word_row(f"{name} dtype", label, dtype, pool["dtype"], "flags")
         yield count_row(f"{name} tokens", label, sizes.tokens, pool["tokens"], "printed sizes")
         printed_bytes = _printed(_of_worker(specs, bool(drafts)), "token_pool")
         for field, words in _SIZES.items():
-            if field in pool and not (drafts and plan.deployment.unknown_draft):
+            if field not in pool:
+                continue
+            if not unknown:
                 yield bytes_row(f"{name} {words}", label, printed_bytes[field], pool[field])
-            elif field in pool:
+            else:
                 yield Row(f"{name} {words}", label, "?", pool[field], None, None, "", "of a draft model not known here")
 
 

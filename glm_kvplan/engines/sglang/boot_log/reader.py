@@ -6,7 +6,7 @@ from glm_kvplan.engines.own_lines import OwnLine, OwnLines
 from glm_kvplan.engines.sglang.boot_log import log_releases as releases
 from glm_kvplan.engines.sglang.boot_log import server_args
 from glm_kvplan.engines.sglang.boot_log.boot import Boot, LogRank
-from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, FAILURES, SERVER_ARGUMENTS
+from glm_kvplan.engines.sglang.boot_log.lines import ANCHORS, BY_ANCHOR, FAILURES, SERVER_ARGUMENTS, MessageName
 
 LARGEST_BOOT_COUNT = 256
 LONGEST_MESSAGE = 1000
@@ -17,8 +17,8 @@ _PREFIX = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?((?: [A-Z_]
 _PART = re.compile(r" (DP|PP|TP)(\d{1,6})")
 _ANCHOR = re.compile("|".join(map(re.escape, ANCHORS)))
 # The first readings of a rank; after one of its pools they belong to the next boot.
-_FIRST = ("distributed_end", "baseline", "load_begin")
-_POOLS = ("state_pool", "token_pool", "ready")
+_FIRST: tuple[MessageName, ...] = ("distributed_end", "baseline", "load_begin")
+_POOLS: tuple[MessageName, ...] = ("state_pool", "token_pool", "ready")
 
 
 class LogReader:
@@ -51,7 +51,7 @@ class LogReader:
         reading = {name: value for name, value in match.groupdict().items() if value is not None}
         self._boot(number, rank, shape.name).add(rank, shape.name, reading)
 
-    def _boot(self, number: int, rank: LogRank, name: str) -> Boot:
+    def _boot(self, number: int, rank: LogRank, name: MessageName) -> Boot:
         if not self.boots:
             return self._begin(number)
         boot = self.boots[-1]

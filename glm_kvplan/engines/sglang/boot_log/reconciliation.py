@@ -58,8 +58,8 @@ class Reconciliation(NamedTuple):
 
     @property
     def explained(self) -> bool:
-        """Every number that kvplan predicts came out as printed, to the printed rounding, and there was one."""
-        return self.first_unexplained is None and any(row.explained for row in self.rows)
+        """Every number that kvplan predicts came out as printed, to the printed rounding; `reconcile` sees to one."""
+        return self.first_unexplained is None
 
     @property
     def better(self) -> Fit | None:
@@ -137,11 +137,10 @@ def rows_of(plan: Plan, boot: Boot) -> tuple[Sizing, tuple[Row, ...]]:
     """Every number of a boot under one plan. Replicas (plain data parallelism) are sized each on its own memory."""
     rows = list(flag_rows(plan, boot))
     answers = []
-    parts = world_sizes(boot, plan.deployment)
-    for label, part in parts:
+    for label, part in world_sizes(boot, plan.deployment):
         answer = sizing(plan, part)
         found = [*answer.rows, *pool_rows(plan, part, answer), *host_rows(plan, part, answer.sizes)]
-        rows += found if len(parts) == 1 else [row._replace(rank=row.rank or label) for row in found]
+        rows += [row._replace(rank=row.rank or label) for row in found]
         answers.append(answer)
     return answers[0], tuple(rows)
 

@@ -53,7 +53,7 @@ def sizing(plan: Plan, boot: Boot) -> Sizing:
 
     solution = None if memory is None else attempt(memory.available_gib + left)
     band = taken = None
-    if printed.tokens is not None and boot.failure is None:
+    if boot.failure is None:
         band = fit(attempt, pre, printed)
         if band is not None and memory is not None:
             taken = band.distance(memory.available_gib)
