@@ -1,5 +1,6 @@
 """`$X` and `${X:-default}` in a text that no shell runs, read as in a here-document; and a text split into words."""
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -20,7 +21,7 @@ def interpolated(text: str, around: Surroundings) -> Scalar:
     try:
         return shell.expander.scalar(parts_of_text(text), 0)
     except InputError as error:
-        raise InputError(str(error).removeprefix("line 0: ")) from None
+        raise InputError(re.sub("^line [0-9]+: ", "", str(error))) from None
 
 
 def split_words(text: Scalar, place: str) -> list[Word]:

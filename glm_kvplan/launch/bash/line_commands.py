@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from glm_kvplan.launch.bash.assignments import store
 from glm_kvplan.launch.bash.dollar_reader import NAME
 from glm_kvplan.launch.bash.leaving import Truth
-from glm_kvplan.launch.bash.lists import some_list, target_of
+from glm_kvplan.launch.bash.lists import some_list
 from glm_kvplan.launch.bash.started_commands import Builtin, Started
 from glm_kvplan.launch.bash.values import Array, known_text, mark_of, missing, plain
 from glm_kvplan.launch.bash.word_splitting import shared_out, words_of
@@ -16,20 +16,20 @@ from glm_kvplan.launch.marked_words import Mark, Piece
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
-_OPTION = re.compile("-([ers]*)(?:([adinNptu])(.*))?", re.DOTALL)
+_OPTION = re.compile("-(?!$)([ers]*)(?:([adinNptu])(.*))?", re.DOTALL)
 
 
 def _read(shell: "Interpreter", found: Started) -> Truth:
     words = [word.text for word in found.words[1:]]
     listed, raw, whole, elsewhere = "", False, False, False  # elsewhere: another descriptor, or only a part of a line
-    while words and words[0] != "-" and (option := _OPTION.fullmatch(words[0])) is not None:
+    while words and (option := _OPTION.fullmatch(words[0])) is not None:
         del words[0]
         raw |= "r" in option[1]
         if option[2] is not None:
             chosen = option[3] or (words.pop(0) if words else "")
             listed = chosen if option[2] == "a" else listed
             whole |= option[2] == "d" and not chosen
-            elsewhere |= option[2] in "inNu" or (option[2] == "d" and bool(chosen))
+            elsewhere |= option[2] in ("n", "N", "u") or (option[2] == "d" and bool(chosen))
     given = words[words[:1] == ["--"] :]
     names = [listed] if listed else given or ["REPLY"]
     value, separators = found.stdin, shell.separators()
@@ -39,16 +39,13 @@ def _read(shell: "Interpreter", found: Started) -> Truth:
         typed = value is None and not elsewhere  # by whoever runs the script, nothing perhaps
         mark = None if value is None else mark_of(value)
         for name in names:
-            target = target_of(name)[0] or "_"
-            if whole and value is not None and len(names) == 1 and not elsewhere and not listed:
+            if listed:
+                shell.assign(name, some_list(name))
+            elif whole and value is not None and len(names) == 1 and not elsewhere:
                 store(shell, name, value)
-            elif listed:
-                shell.assign(target, some_list(target))
             else:
-                shell.assign(
-                    target,
-                    (Piece(f"${target}", mark),) if mark else missing(f"${target}" if typed else f"${{{target}}}"),
-                )
+                unknown = missing(f"${name}" if typed else f"${{{name}}}")
+                store(shell, name, (Piece(f"${name}", mark),) if mark else unknown)
         if value is None or elsewhere:
             return shell.doubt("`read`", found.line)
         return not whole if text is None else bool(newline)
@@ -69,8 +66,8 @@ def _mapfile(shell: "Interpreter", found: Started) -> Truth:
     if text is None or not set(options) <= {"-t"}:
         shell.assign(name, some_list(name))
     else:
-        lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as bash: at no other end of a line
-        shell.assign(name, Array(tuple(plain(line.removesuffix("\n") if options else line) for line in lines)))
+        ending = "" if options else "\n"
+        shell.assign(name, Array(tuple(plain(line + ending) for line in text.split("\n")[:-1])))
     return True
 
 

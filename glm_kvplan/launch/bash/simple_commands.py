@@ -65,7 +65,7 @@ def start(shell: "Interpreter", found: Started, functions: bool = True) -> Truth
         with _assigned_before(shell, found):
             return builtin(shell, found)
     external(shell, found)
-    if name in _SUCCEED or (name == "kill" and found.words[1:2] and found.words[1].text != "-0"):
+    if name in _SUCCEED or (name == "kill" and [word.text for word in found.words[1:2]] != ["-0"]):
         return True
     return shell.doubt(f"`{name.rpartition('/')[2][:24]}`", found.line)
 
@@ -94,7 +94,7 @@ def _stdin(shell: "Interpreter", redirects: Sequence[Redirect]) -> Scalar | None
 
 def to_elsewhere(redirects: Sequence[Redirect]) -> bool:
     """Whether standard output goes to a file or another descriptor."""
-    return any(one.operator[0] in ">&" and one.number in ("", "1") for one in redirects)
+    return any(one.operator[0] in (">", "&") and one.number in ("", "1") for one in redirects)
 
 
 def is_a_file(body: Sequence[Statement]) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.syntax import Assignment
-from glm_kvplan.launch.bash.values import Scalar, missing, plain
+from glm_kvplan.launch.bash.values import NOT_RUN, Scalar, plain
 from glm_kvplan.launch.bash.word_splitting import Field
 from glm_kvplan.launch.marked_words import Mark, Word
 
@@ -41,7 +41,7 @@ def external(shell: "Interpreter", found: Started) -> None:
     words = (*assignments, *found.words)
     left = shell.perhaps_left()
     deciding = shell.deciding[-1] if shell.deciding else left
-    shell.printed(missing("$(...)"))
+    shell.printed(NOT_RUN)
     shell.on_command(
         Command(
             tuple(shell.word(one.value, one.line) for one in words),

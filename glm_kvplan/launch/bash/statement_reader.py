@@ -9,6 +9,8 @@ from glm_kvplan.launch.bash.compound_reader import CompoundReader
 from glm_kvplan.launch.bash.syntax import Body, Part, Statement
 from glm_kvplan.launch.marked_words import Piece
 
+_PIPE = re.compile(r"\|&|\|(?!\|)")
+_PORTABLE = re.compile("-p(?=[ \t])")  # an option of `time`
 _CLOSING = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 
 
@@ -17,27 +19,22 @@ def statements(text: str, given: Mapping[int, Piece] | None = None, *, numbered:
 
     Constructs that the text's end leaves open are closed there: people paste parts of scripts.
     """
-    reader = _StatementReader(text, given, 1, numbered)
+    reader = _StatementReader(text, given or {}, 1, numbered)
     waiting = []
-    while True:
-        found = reader.next_statement(())
-        if found is not None:
-            waiting.append(found)
-        if reader.documents and found is not None:
+    while (found := reader.next_statement(())) is not None:
+        waiting.append(found)
+        if reader.documents:
             reader.newlines()  # their text stands below
         if not reader.documents:
             yield from waiting
             waiting.clear()
-        if found is None:
-            if reader.at < len(text):
-                raise reader.fail(f"{reader.peek()!r} is not expected here")
-            yield from waiting
-            return
+    reader.at_end()
+    yield from waiting
 
 
 def parts_of_text(text: str) -> tuple[Part, ...]:
     """A text read like the body of a here-document: nothing but `$` and backslashes counts."""
-    return _StatementReader("", numbered=False).document_parts(text, 0)
+    return _StatementReader(text, {}, 0, False).text_parts()
 
 
 class _StatementReader(CompoundReader):
@@ -46,8 +43,6 @@ class _StatementReader(CompoundReader):
     def next_statement(self, ends: Collection[str]) -> Statement | None:
         """The next statement of a list with what joins it; None before one of `ends`, a closing mark, or the end."""
         self.newlines()
-        while self.semicolon():
-            self.newlines()
         if not self.peek() or self.peek() in ")" or self.peek(2) in (";;", ";&"):
             return None
         word = self.reserved()
@@ -56,18 +51,13 @@ class _StatementReader(CompoundReader):
                 return None
             raise self.fail(f"{word} is not expected here")
         found = self.and_or()
-        self.blanks()
-        if self.peek() == "&" and self.peek(2) != "&&":
+        if self.peek() == "&":
             self.at += 1
             return syntax.Group((found,), True, (), True)
-        if not self.semicolon() and self.peek() and self.peek() not in "\n;)":
+        if self.peek() == ";":
+            self.at += self.peek(2) not in (";;", ";&")  # which end an alternative of `case`
+        elif self.peek() not in ("", "\n", ")") and self.reserved() not in _CLOSING:
             raise self.fail(f"{self.peek()!r} is not expected here")
-        return found
-
-    def semicolon(self) -> bool:
-        """Past a semicolon that ends no alternative of `case`."""
-        found = self.peek() == ";" and self.peek(2) not in (";;", ";&")
-        self.at += found
         return found
 
     def body(self, *ends: str) -> Body:
@@ -82,14 +72,11 @@ class _StatementReader(CompoundReader):
     def and_or(self) -> Statement:
         first = self.pipeline()
         others: list[tuple[str, Statement]] = []
-        while True:
-            self.blanks()
-            operator = self.peek(2)
-            if operator not in ("&&", "||"):
-                return syntax.AndOr(first, tuple(others)) if others else first
+        while (operator := self.peek(2)) in ("&&", "||"):
             self.at += 2
             self.newlines()
             others.append((operator, self.pipeline()))
+        return syntax.AndOr(first, tuple(others)) if others else first
 
     def pipeline(self) -> Statement:
         negated = False
@@ -97,14 +84,10 @@ class _StatementReader(CompoundReader):
             self.at += len(word)
             negated ^= word == "!"
             self.blanks()
-            self.take(re.compile("-p(?=[ \t])"))
-            self.blanks()
+            if word == "time" and self.take(_PORTABLE):
+                self.blanks()
         parts = [self.command()]
-        while True:
-            self.blanks()
-            if self.peek() != "|" or self.peek(2) == "||":
-                break
-            self.at += 2 if self.peek(2) == "|&" else 1
+        while self.take(_PIPE):
             self.newlines()
             parts.append(self.command())
         return parts[0] if len(parts) == 1 and not negated else syntax.Pipeline(tuple(parts), negated)
@@ -112,7 +95,7 @@ class _StatementReader(CompoundReader):
     # --- commands
 
     def command(self) -> Statement:
-        self.blanks()
+        """The command that starts here; past the blanks behind it."""
         line = self.line
         word = self.reserved()
         match word:
@@ -166,18 +149,21 @@ class _StatementReader(CompoundReader):
     def substituted(self, opening: str) -> Body:
         line = self.line
         found = self.body()
-        self.newlines()
-        if self.peek() != ")":
-            if self.peek():
-                raise self.fail(f"{self.peek()!r} is not expected here")
+        if not self.peek():
             raise self.fail(f"{opening} is never closed with )", line)
+        if self.peek() != ")":
+            raise self.fail(f"{self.peek()!r} is not expected here")
         self.at += 1
         return found
 
     def script_inside(self, text: str, line: int) -> Body:
-        reader = _StatementReader(text, self.given, line or 1, self.numbered)
+        reader = _StatementReader(text, self.given, line or self.here, self.numbered)
         reader.depth = self.depth
         found = reader.body()
-        if reader.at < len(text):
-            raise reader.fail(f"{reader.peek()!r} is not expected here")
+        reader.at_end()
         return found
+
+    def at_end(self) -> None:
+        """Raises InputError where a list of statements has ended before the text."""
+        if self.peek():
+            raise self.fail(f"{self.peek()!r} is not expected here")

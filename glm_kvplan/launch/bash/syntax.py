@@ -1,18 +1,25 @@
 """What a shell script is made of: words of parts, and statements of words."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, dataclass_transform
 
 from glm_kvplan.launch.marked_words import Piece
 
+_T = TypeVar("_T")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass_transform(frozen_default=True)
+def _node(kind: type[_T]) -> type[_T]:
+    return dataclass(frozen=True, slots=True)(kind)
+
+
+@_node
 class Text:
     text: str
     quoted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Parameter:
     """`$name`, `${name[subscript]operator argument}`, `${#name}`, `${!name}`; its argument may be quoted."""
 
@@ -25,7 +32,7 @@ class Parameter:
     prefix: str = ""  # "#" or "!"
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Substitution:
     """`$(...)` or backticks."""
 
@@ -33,7 +40,7 @@ class Substitution:
     quoted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Arithmetic:
     """`$((...))`."""
 
@@ -41,7 +48,7 @@ class Arithmetic:
     quoted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Given:
     """Text that was worked out before, with what is not known of it."""
 
@@ -52,13 +59,13 @@ class Given:
 Part: TypeAlias = Text | Parameter | Substitution | Arithmetic | Given
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class WordNode:
     parts: tuple[Part, ...]
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Assignment:
     """`name=value`, `name[subscript]+=value`, `name=(values)`; `[subscript]=value` among those has the list's name."""
 
@@ -75,7 +82,7 @@ class Document:
         self.parts: tuple[Part, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Redirect:
     """`operator target`; a here-document's target is its delimiter."""
 
@@ -85,7 +92,7 @@ class Redirect:
     document: Document | None
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Simple:
     """Assignments, words and redirections; a word may be an assignment with a list (`declare -A x=(...)`)."""
 
@@ -95,13 +102,13 @@ class Simple:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Pipeline:
     parts: "tuple[Statement, ...]"
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class AndOr:
     """A statement, and those joined to it with `&&` or `||`."""
 
@@ -109,14 +116,14 @@ class AndOr:
     others: "tuple[tuple[str, Statement], ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class If:
     """Conditions with their bodies in order; the last may be `()`, which always holds."""
 
     branches: "tuple[tuple[Body, Body], ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Loop:
     """`while` or `until`."""
 
@@ -125,7 +132,7 @@ class Loop:
     until: bool
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class For:
     """`for name in words`; words None: the arguments."""
 
@@ -135,7 +142,7 @@ class For:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class CountingFor:
     """`for ((start; test; step))`."""
 
@@ -146,7 +153,7 @@ class CountingFor:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Case:
     """A word and its alternatives: patterns and body."""
 
@@ -155,13 +162,13 @@ class Case:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Function:
     name: str
     body: "Statement"
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Group:
     """`{ ...; }`, or `( ... )` whose assignments stay inside; what an `&` follows is one, too."""
 
@@ -171,7 +178,7 @@ class Group:
     background: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Condition:
     """`[[ ... ]]`: words and operators in order."""
 
@@ -179,7 +186,7 @@ class Condition:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Calculation:
     """`((...))`."""
 

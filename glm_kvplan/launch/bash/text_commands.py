@@ -10,7 +10,7 @@ from glm_kvplan.launch.bash.escapes import unescaped
 from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.printf_format import formatted
 from glm_kvplan.launch.bash.started_commands import Builtin, Started, told
-from glm_kvplan.launch.bash.values import known_text, mark_of, missing, plain
+from glm_kvplan.launch.bash.values import NOT_RUN, known_text, mark_of, missing, plain
 from glm_kvplan.launch.marked_words import Piece
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _echo(shell: "Interpreter", found: Started) -> Truth:
     if options.rfind("e") > options.rfind("E"):
         texts = [unescaped(piece.text, octal=False) for piece in pieces if piece.mark is None]
         if None in texts:
-            pieces = list(missing("$(...)"))
+            pieces = list(NOT_RUN)
         else:
             pieces = [piece if piece.mark else piece._replace(text=texts.pop(0) or "") for piece in pieces]
     shell.printed(tuple(pieces))
@@ -39,14 +39,14 @@ def _echo(shell: "Interpreter", found: Started) -> Truth:
 
 
 def _printf(shell: "Interpreter", found: Started) -> Truth:
-    words = list(found.words[1:])
-    target = ""
-    if len(words) > 1 and words[0].text == "-v":
-        target = words[1].text
-        del words[:2]
+    words, target = list(found.words[1:]), ""
+    if words and words[0].text.startswith("-v"):
+        target = words.pop(0).text[2:] or (words.pop(0).text if words else "")
     if words and words[0].text == "--":
         del words[0]
-    value = formatted([word.value for word in words]) if words else ()
+    if not words:
+        return False  # bash says how it is used
+    value = formatted([word.value for word in words])
     if target:
         store(shell, target, value)
     else:
@@ -66,32 +66,35 @@ def _pwd(shell: "Interpreter", found: Started) -> Truth:
     return True
 
 
-def _path(change: Callable[..., str | None], options: str = "", most: int = 1) -> Builtin:
-    """A program that only says something of a path, given some of these options; None where it would look."""
+def _path(change: Callable[..., str | None], options: str, least: int = 0, most: int = 1) -> Builtin:
+    """A program that only says something of a path, given `least` words of these options; None where it would look."""
 
     def named(shell: "Interpreter", found: Started) -> Truth:
-        words = [word for word in found.words[1:] if not options or not re.fullmatch(f"-[{options}]+", word.text)]
-        texts = [known_text(word.value) for word in words]
-        looks = found.words[0].text == "readlink" and len(words) + 1 == len(found.words)  # at a link, without -f
-        known = 1 <= len(texts) <= most and None not in texts and not any(word.text.startswith("-") for word in words)
-        said = change(*texts) if known and not looks else None
-        mark = next((mark for word in words if (mark := mark_of(word.value)) is not None), None)
-        unknown = missing("$(...)") if mark is None else (Piece("$(...)", mark),)
-        shell.printed(unknown if said is None else plain(f"{said}\n"))
+        words = [word for word in found.words[1:] if not re.fullmatch(options, word.text)]
+        mark = mark_of([piece for word in words for piece in word.value])
+        texts = [word.text for word in words]
+        read = 1 <= len(texts) <= most and not any(text.startswith("-") for text in texts)
+        enough = len(found.words) > len(texts) + least
+        said = change(*texts) if mark is None and read and enough else None
+        if said is None:
+            shell.printed(NOT_RUN if mark is None else (NOT_RUN[0]._replace(mark=mark),))
+            return shell.doubt(f"`{found.words[0].text}`", found.line)
+        shell.printed(plain(f"{said}\n"))
         return True
 
     return named
 
 
 def _seq(shell: "Interpreter", found: Started) -> Truth:
-    texts = [known_text(word.value) for word in found.words[1:]]
-    if not 1 <= len(texts) <= 3 or not all(text and re.fullmatch("-?[0-9]{1,9}", text) for text in texts):
+    texts = [known_text(word.value) or "" for word in found.words[1:]]
+    if not 1 <= len(texts) <= 3 or not all(re.fullmatch("-?[0-9]{1,9}", text) for text in texts):
         return told(shell, found)
-    numbers = [int(text or 0) for text in texts]
-    first, step, last = (1, 1, numbers[0]) if len(numbers) == 1 else (numbers[0], 1, numbers[1])
-    if len(numbers) == 3:
-        step, last = numbers[1] or 1, numbers[2]
-    counted = range(first, last + (1 if step > 0 else -1), step)
+    numbers = [int(text) for text in texts]
+    first = numbers[0] if len(numbers) > 1 else 1
+    step = numbers[1] if len(numbers) > 2 else 1
+    if step == 0:
+        return told(shell, found)  # seq complains
+    counted = range(first, numbers[-1] + step // abs(step), step)
     if len(counted) > _MOST_NUMBERS:
         return told(shell, found)
     shell.printed(plain("".join(f"{number}\n" for number in counted)))
@@ -102,16 +105,20 @@ def _absolute(path: str) -> str | None:
     return posixpath.normpath(path) if path.startswith("/") else None
 
 
+def _before(path: str) -> str:
+    return posixpath.dirname(path.rstrip("/")) or ("/" if path.startswith("/") else ".")
+
+
 def _last(path: str, ending: str = "") -> str:
-    name = posixpath.basename(path.rstrip("/"))
+    name = posixpath.basename(path.rstrip("/")) or path[:1]
     return name if name == ending else name.removesuffix(ending)
 
 
 TEXT_COMMANDS: Mapping[str, Builtin] = {
-    "realpath": _path(_absolute, "emqs"),
-    "readlink": _path(_absolute, "femnqs"),
-    "dirname": _path(lambda path: posixpath.dirname(path.rstrip("/")) or ("/" if path.startswith("/") else ".")),
-    "basename": _path(_last, most=2),
+    "realpath": _path(_absolute, "-[emqs]+"),
+    "readlink": _path(_absolute, "-[nqs]*[fem][nqs]*", least=1),
+    "dirname": _path(_before, "(?!)"),
+    "basename": _path(_last, "(?!)", most=2),
     "echo": _echo,
     "printf": _printf,
     "cat": _cat,

@@ -1,12 +1,12 @@
 """A shell script's text, how far it is read, and what is quoted in it; every character is looked at once."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from glm_kvplan.errors import InputError
-from glm_kvplan.launch.bash.given_pieces import GIVEN, PLACE
+from glm_kvplan.launch.bash.given_pieces import GIVEN, PLACE, pieces_in
 from glm_kvplan.launch.bash.syntax import Document, Given, Part, Text
 from glm_kvplan.launch.marked_words import Piece
 
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
 _DEEPEST = 40  # constructs inside constructs
 _MOST_PARTS = 200_000  # of words, in one script
 _BLANKS = re.compile(r"(?:[ \t]+|\\\n|#[^\n]*)+")
+_IN_SINGLE = re.compile("[^']*'")
 _IN_DOUBLE = re.compile(rf"[^$`\"\\{GIVEN}]+")
 
 
 class TextReader:
     """Where the reader stands. What a `$` starts, and statements, are the subclasses'."""
 
-    def __init__(
-        self, text: str, given: Mapping[int, Piece] | None = None, first_line: int = 1, numbered: bool = True
-    ) -> None:
+    def __init__(self, text: str, given: Mapping[int, Piece], first_line: int, numbered: bool) -> None:
         self.text = text
         self.at = 0
-        self.given = given or {}
+        self.given = given
         self.first_line = first_line
         self.numbered = numbered
         self.breaks = [match.start() for match in re.finditer("\n", text)]
@@ -38,10 +37,15 @@ class TextReader:
     @property
     def line(self) -> int:
         """The line here; 0 throughout a text whose lines say nothing."""
-        return self.first_line + bisect_right(self.breaks, self.at - 1) if self.numbered else 0
+        return self.here if self.numbered else 0
+
+    @property
+    def here(self) -> int:
+        """The line here, as messages about the text say it."""
+        return self.first_line + bisect_left(self.breaks, self.at)
 
     def fail(self, problem: str, line: int | None = None) -> InputError:
-        return InputError(f"line {line or self.first_line + bisect_right(self.breaks, self.at - 1)}: {problem}")
+        return InputError(f"line {line or self.here}: {problem}")
 
     def deeper(self) -> None:
         self.depth += 1
@@ -78,11 +82,9 @@ class TextReader:
         if char == "\\":
             return self.escaped(quoted)
         if char == "'" and not quoted:
-            end = self.text.find("'", self.at)
-            if end < 0:
+            if not (found := self.take(_IN_SINGLE)):
                 raise self.fail("the quote ' is never closed")
-            start, self.at = self.at, end + 1
-            return self.literal(self.text[start:end])
+            return self.literal(found[:-1])
         if char == '"' and not quoted:
             return self.double_quoted() or [Text("", True)]
         if char == "$":
@@ -102,13 +104,7 @@ class TextReader:
 
     def literal(self, text: str) -> list[Part]:
         """Text in which nothing is expanded any more."""
-        if GIVEN not in text or not self.given:
-            return [Text(text, True)]
-        pieces = PLACE.split(text)
-        found: list[Part] = []
-        for at, piece in enumerate(pieces):
-            found.append(Given(self.given[int(piece)], True) if at % 2 else Text(piece, True))
-        return found
+        return [Given(one, True) if one.mark else Text(one.text, True) for one in pieces_in(text, self.given)]
 
     def double_quoted(self) -> list[Part]:
         found = self.parts_until('"', _IN_DOUBLE, True, 'the quote " is never closed')

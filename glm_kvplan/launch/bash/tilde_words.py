@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from glm_kvplan.launch.bash.syntax import Given, Parameter, Part, Text
 from glm_kvplan.launch.marked_words import Mark, Piece
 
-_HOME_HERE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*\+?=)?(~(?:[A-Za-z_][\w-]*|[+-])?)(/.*)?", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_HOME = re.compile(r"(~(?:[A-Za-z_][\w-]*|[+-])?)([/:].*)?", re.DOTALL)
 
 
 def with_home(parts: Sequence[Part], assigned: bool) -> Sequence[Part]:
@@ -14,14 +15,16 @@ def with_home(parts: Sequence[Part], assigned: bool) -> Sequence[Part]:
 
     Where the home directory is not known, `~/models` stays: it names the place as well.
     """
-    if assigned and any(isinstance(part, Text) and not part.quoted and ":~" in part.text for part in parts):
-        return [Given(Piece("~", Mark("$HOME")), True)]
     first = parts[0]
-    match = _HOME_HERE.fullmatch(first.text) if isinstance(first, Text) and not first.quoted else None
-    if match is None or (match[1] and assigned) or (match[3] is None and len(parts) > 1):
+    text = first.text if isinstance(first, Text) and not first.quoted else ""
+    name = None if assigned else _NAME.match(text)
+    before = [] if name is None else [Text(name[0], False)]
+    if (assigned or before) and any(isinstance(one, Text) and not one.quoted and ":~" in one.text for one in parts):
+        return [*before, Given(Piece("~", Mark("$HOME")), True)]
+    match = _HOME.fullmatch(text, 0 if name is None else name.end())
+    if match is None or (match[2] is None and len(parts) > 1):
         return parts
-    unknown: Part = Given(Piece(match[2], Mark("$HOME" if match[2] == "~" else match[2])), True)
-    if match[2] == "~":
-        unknown = Parameter("HOME", True, None, "-", (Text("~", True) if match[3] else unknown,))
-    before, after = ([Text(text, False)] if text else [] for text in match.group(1, 3))
-    return [*before, unknown, *after, *parts[1:]]
+    unknown: Part = Given(Piece(match[1], Mark("$HOME" if match[1] == "~" else match[1])), True)
+    if match[1] == "~":
+        unknown = Parameter("HOME", True, None, "-", (Text("~", True) if match[2] else unknown,))
+    return [*before, unknown, Text(match[2] or "", False), *parts[1:]]

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from glm_kvplan.launch.bash.leaving import Truth
+from glm_kvplan.launch.bash.lists import some_list
 from glm_kvplan.launch.bash.regular_expressions import NotRead, groups_of
 from glm_kvplan.launch.bash.syntax import Condition, Part, Text, WordNode
-from glm_kvplan.launch.bash.values import Array, Scalar, Unset, is_empty, mark_of, missing, plain, text_of
+from glm_kvplan.launch.bash.values import Array, Scalar, Unset, is_empty, mark_of, plain, text_of
 from glm_kvplan.launch.bash.word_splitting import Field
 from glm_kvplan.launch.marked_words import Mark
 
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
-_FILES = frozenset("abcdefghkprstuwxGLNOS")  # tests of a file: -f, -d, ...
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
     "-ne": lambda a, b: a != b,
@@ -104,8 +104,6 @@ class _Test:
         return self.shell.expander.scalar(word.node.parts, word.node.line)
 
     def take(self) -> Scalar:
-        if self.at >= len(self.words):
-            return ()
         self.at += 1
         return self.scalar(self.words[self.at - 1])
 
@@ -127,16 +125,16 @@ class _Test:
         self.depth += 1
         try:
             left = len(self.words) - self.at
-            if self.depth > _DEEPEST or not left:
-                return self.shell.doubt("a test", self.line)
+            if self.depth > _DEEPEST or left < 1:
+                self.at = len(self.words) + 1  # the whole is asked about
+                return False
             operator = self.operator()
-            second = self.words[self.at + 1].operator if left > 1 else ""
-            if left > 2 and self.is_binary(second):
+            if left > 2 and self.is_binary(second := self.words[self.at + 1].operator):
                 return self.binary(second)
-            if operator == "!" and left > 1:
+            if operator == "!":
                 self.at += 1
                 return negated(self.one())
-            if operator == "(" and left > 2:
+            if operator == "(":
                 self.at += 1
                 found = self.any_of()
                 self.at += 1
@@ -156,11 +154,10 @@ class _Test:
         )
 
     def empty(self, value: Scalar) -> Truth:
-        found = is_empty(value)
-        mark = mark_of(value)
-        if found is None and mark is not None:
-            return _decides(self.shell, mark, self.line, empty=len(value) == 1)
-        return bool(found)
+        found, mark = is_empty(value), mark_of(value)
+        if mark is None or found is not None:
+            return found is True
+        return _decides(self.shell, mark, self.line, empty=len(value) == 1)
 
     def unary(self, operator: str) -> Truth:
         value = self.take()
@@ -179,9 +176,8 @@ class _Test:
                 if found is None
                 else not isinstance(found, Unset)
             )
-        if operator[1] in _FILES:
-            return self.shell.doubt(f"a file that `{operator}` looks for", self.line)
-        return self.shell.doubt("a test", self.line)
+        of_files = operator not in ("-o", "-R")  # options of the shell, references
+        return self.shell.doubt(f"a file that `{operator}` looks for" if of_files else "a test", self.line)
 
     def binary(self, operator: str) -> Truth:
         left = self.take()
@@ -215,7 +211,7 @@ class _Test:
         """`=~`, which keeps what it finds in BASH_REMATCH."""
         steps = self.shell.expander.steps(node.parts, node.line)
         mark = steps if isinstance(steps, Mark) else mark_of(left)
-        self.shell.assign("BASH_REMATCH", missing("$BASH_REMATCH"))
+        self.shell.assign("BASH_REMATCH", some_list("BASH_REMATCH"))
         if mark is not None:
             return _decides(self.shell, mark, self.line)
         assert not isinstance(steps, Mark)

@@ -14,19 +14,19 @@ _SHOWABLE = re.compile(r"[\w.,/:@%+-]{1,24}")
 Scalar: TypeAlias = tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Array:
     values: tuple[Scalar, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """An associative array."""
 
     values: Mapping[str, Scalar]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unset:
     """A variable that the script has taken away."""
 
@@ -47,6 +47,9 @@ def plain(text: str) -> Scalar:
 def missing(name: str) -> Scalar:
     """The value of a variable that is not defined here: its name stands for it."""
     return (Piece(name, Mark(name)),)
+
+
+NOT_RUN = missing("$(...)")  # what a command prints that is not run
 
 
 def text_of(scalar: Iterable[Piece]) -> str:
@@ -75,18 +78,8 @@ def is_empty(scalar: Scalar) -> bool | None:
 
 
 def first_of(value: Value, name: str) -> Scalar:
-    """The value as `$name` gives it."""
-    match value:
-        case None:
-            return missing(f"${name}")
-        case Unset():
-            return ()
-        case Array(values):
-            return values[0] if values else ()
-        case Table(values):
-            return values.get("0", ())
-        case _:
-            return value
+    """The value as `$name` gives it; of a list, its first."""
+    return missing(f"${name}") if value is None else next(iter(elements(value)), ())
 
 
 def elements(value: Value) -> tuple[Scalar, ...]:
@@ -103,10 +96,8 @@ def elements(value: Value) -> tuple[Scalar, ...]:
 
 
 def weight(value: Value) -> int:
-    """How many parts a value has."""
-    if isinstance(value, tuple):
-        return len(value)
-    return len(value.values) if isinstance(value, Array | Table) else 1
+    """How many pieces a value has."""
+    return sum(map(len, elements(value)))
 
 
 def _same(one: Value, other: Value) -> bool:
@@ -185,7 +176,7 @@ def _join(scalars: Sequence[Scalar], mark: Mark) -> Scalar:
     while all(len(scalar) > shared and scalar[shared][:2] == first[shared][:2] for scalar in scalars):
         shared += 1
     before, rests = list(first[:shared]), [list(scalar[shared:]) for scalar in scalars]
-    if all(rest and rest[0].mark is None for rest in rests if rest):  # within a piece, at a blank
+    if all(rest[0].mark is None for rest in rests if rest):  # within a piece, at a blank
         common = _common([rest[0].text if rest else "" for rest in rests])
         if common:
             before.append(rests[0][0]._replace(text=common) if rests[0] else Piece(common))
