@@ -3,14 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.interpolation import interpolated, split_words, word_of
 from glm_kvplan.launch.bash.surroundings import Surroundings
-from glm_kvplan.launch.bash.values import Scalar, plain
+from glm_kvplan.launch.bash.values import Scalar, known_text, plain
 from glm_kvplan.launch.environment_file import read_environment
-from glm_kvplan.launch.launch import Container, Found, Launch, Server
+from glm_kvplan.launch.launch import Container, Found, Server, gathered
 from glm_kvplan.launch.manifest import container_launches
 from glm_kvplan.launch.marked_words import Word, printable
 
@@ -33,34 +34,22 @@ def read_compose(documents: Sequence[Any], name: str, servers: Sequence[Server],
     data = next((one for one in documents if isinstance(one, dict)), {})
     services = data.get("services")
     host = replace(around, environment=_environment_of(".env", around))
-    found: list[Launch] = []
-    notes: list[str] = []
-    wrong: list[InputError] = []
+    parts = []
     for key, service in services.items() if isinstance(services, dict) else ():
-        if not isinstance(service, dict):
-            continue
-        try:
-            one = _launches(str(key), service, name, servers, host)
-        except InputError as error:
-            place = "" if str(error).startswith(name) else f"{name}: service {printable(str(key))}: "
-            wrong.append(InputError(f"{place}{error}"))
-            continue
-        found += one.launches
-        notes += one.notes
-    if not found:
+        if isinstance(service, dict):
+            within = f"{name}: service {printable(str(key))}"
+            parts.append((f"{within}: ", partial(_launches, str(key), service, within, servers, host)))
+    found = gathered(parts, name)
+    if not found.launches:
         programs = " or ".join(server.program for server in servers)
-        raise wrong[0] if wrong else InputError(f"{name}: no service's entrypoint or command starts {programs}")
-    return Found(found, tuple(notes), name)
+        raise InputError(f"{name}: no service's entrypoint or command starts {programs}")
+    return found
 
 
-def _launches(key: str, service: dict[str, Any], name: str, servers: Sequence[Server], around: Surroundings) -> Found:
-    place = f"service {printable(key)}"
-    words = [
-        word for part in ("entrypoint", "command") for word in _words(service.get(part), f"{place}, {part}", around)
-    ]
-    environment = _environment(service, around, place)
+def _launches(key: str, service: dict[str, Any], within: str, servers: Sequence[Server], around: Surroundings) -> Found:
+    words = [word for part in ("entrypoint", "command") for word in _words(service.get(part), part, around)]
     container = Container((key,), str(service.get("image") or ""), "", _gpus(service), _memory(service, around))
-    return container_launches(words, environment, container, f"{name}: {place}", servers, around)
+    return container_launches(words, _environment(service, around), container, within, servers, around)
 
 
 def _words(value: Any, place: str, around: Surroundings) -> list[Word]:
@@ -71,10 +60,10 @@ def _words(value: Any, place: str, around: Surroundings) -> list[Word]:
 
 
 def _interpolated(text: str, around: Surroundings) -> Scalar:
-    return interpolated(_LITERAL.sub(lambda match: "\\" + match[0][0], text), around)
+    return interpolated(_LITERAL.sub(lambda match: "\\" + match[0][0], text), around) if "$" in text else plain(text)
 
 
-def _environment(service: dict[str, Any], around: Surroundings, place: str) -> dict[str, Word]:
+def _environment(service: dict[str, Any], around: Surroundings) -> dict[str, Word]:
     """The container's variables: those of env_file first, then environment."""
     found: dict[str, Scalar] = {}
     files = service.get("env_file")
@@ -96,7 +85,7 @@ def _environment(service: dict[str, Any], around: Surroundings, place: str) -> d
         else:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[key] = _interpolated(text, around)
-    return {key: word_of(value, f"{place}, environment") for key, value in found.items()}
+    return {key: word_of(value, "environment") for key, value in found.items()}
 
 
 def _environment_of(path: str, around: Surroundings) -> Mapping[str, Scalar]:
@@ -123,8 +112,7 @@ def _memory(service: dict[str, Any], around: Surroundings) -> int | None:
     for key in ("deploy", "resources", "limits"):
         limits = limits.get(key) if isinstance(limits, dict) else None
     given = (limits.get("memory") if isinstance(limits, dict) else None) or service.get("mem_limit")
-    word = word_of(_interpolated(str(given or ""), around), "mem_limit")
-    match = _SIZE.fullmatch(word.text) if word.mark is None else None
+    match = _SIZE.fullmatch(known_text(_interpolated(str(given), around)) or "")
     if match is None:
         return None
     return int(float(match[1]) * 1024 ** "bkmgt".index(match[2].lower() or "b"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.surroundings import Surroundings
+from glm_kvplan.launch.continued_lines import continued_lines
 from glm_kvplan.launch.launch import Found, Server
 from glm_kvplan.launch.marked_words import printable
 from glm_kvplan.launch.server_commands import launches_of_text
@@ -15,6 +16,7 @@ _FROM = re.compile(r"(?im)^FROM\s+(?:--\S+\s+)*(\S+)")
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _OLD_PAIR = re.compile(r"([A-Za-z_]\w*)\s+(.*)", re.DOTALL)  # ENV NAME value
 _PAIR = re.compile(r"""\s*([A-Za-z_]\w*)=((?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\])*)""", re.DOTALL)
+_PART = re.compile(r"""'[^']*'|\\.|"(?:[^"\\]|\\.)*"|[^"'\\]+""", re.DOTALL)  # of a value
 
 
 def is_dockerfile(text: str) -> bool:
@@ -40,41 +42,28 @@ def script_of(text: str, entrypoint: str = "") -> str:
     for the shell takes no CMD. ARG: its value is there while the image is built, not when a container runs, and ENV
     always overrides it. Raises InputError for words that are no JSON list.
     """
-    lines = text.splitlines()
-    script = [""] * len(lines)
+    script: dict[int, str] = {}
     entry: tuple[int, str, bool] | None = None  # line, shell text, made of words
     command: tuple[int, str, bool] | None = None
     kept: set[str] = set()  # variables of ENV
     building: set[str] = set()  # those of ARG, which no container sees
-    at = 0
-    while at < len(lines):
-        start, rows = at, [lines[at]]
-        at += 1
-        while rows[-1].rstrip().endswith("\\") and at < len(lines):
-            if lines[at].lstrip().startswith("#"):
-                rows.append("\\")
-            else:
-                rows.append(lines[at])
-            at += 1
-        if rows[0].lstrip().startswith("#"):
-            continue
-        match = _INSTRUCTION.fullmatch("\n".join(rows))
+    for start, line in continued_lines(text, ("#", "")):
+        match = _INSTRUCTION.fullmatch(line)
         if match is None:
             continue
         name, rest = match[1].upper(), match[2]
         if name == "FROM":
-            script = [""] * len(lines)
             entry = command = None
-            kept.clear()
-            building.clear()
+            for one in (script, kept, building):
+                one.clear()
         elif name == "ENV":
             pairs = _pairs(rest, blank=True)
-            script[start] = _assignments(pairs, "export ")
+            script[start] = _assignments("export", pairs)
             kept |= {name for name, _ in pairs}
             building -= kept
         elif name == "ARG":
             pairs = [pair for pair in _pairs(rest, blank=False) if pair[0] not in kept]
-            script[start] = _assignments(pairs, "")
+            script[start] = _assignments("declare", pairs)
             building |= {name for name, _ in pairs}
         elif name == "ENTRYPOINT":
             entry = (start, *_command(rest, start + 1))
@@ -88,7 +77,7 @@ def script_of(text: str, entrypoint: str = "") -> str:
         script[entry[0]] = before + words
     elif command is not None:
         script[command[0]] = before + entrypoint + command[1]
-    return "\n".join(script)
+    return "\n".join(script.get(at, "") for at in range(len(text.splitlines())))
 
 
 def _command(text: str, line: int) -> tuple[str, bool]:
@@ -108,16 +97,19 @@ def _command(text: str, line: int) -> tuple[str, bool]:
 def _pairs(text: str, *, blank: bool) -> list[tuple[str, str]]:
     """The names and values of ENV or ARG; `blank`: ENV's old form, a name and after a blank its value."""
     text = re.sub(r"\\\n", " ", text).strip()
-    old = _OLD_PAIR.fullmatch(text) if blank and "=" not in text.split()[0] else None
-    return [(old[1], json.dumps(old[2]))] if old else _PAIR.findall(text)
+    old = _OLD_PAIR.fullmatch(text) if blank else None
+    return [(old[1], old[2])] if old else _PAIR.findall(text)
 
 
-def _assignments(pairs: Sequence[tuple[str, str]], before: str) -> str:
-    # `${X:-default}` counts in a value; the shell would run `$(...)` and split at blanks, Docker does not
-    return "; ".join(f"{before}{name}={_value(value)}" for name, value in pairs)
+def _assignments(builtin: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """One command: within an instruction a variable has the value from before it."""
+    return " ".join([builtin, *(f"{name}={_PART.sub(_shell_part, value)}" for name, value in pairs)]) if pairs else ""
 
 
-def _value(value: str) -> str:
-    if value[:1] in ("'", '"'):
-        return value.replace("$(", "\\$(").replace("`", "\\`") if value[0] == '"' else value
-    return '"' + re.sub(r"\\(.)", r"\1", value).replace('"', '\\"').replace("`", "\\`").replace("$(", "\\$(") + '"'
+def _shell_part(match: re.Match[str]) -> str:
+    """Part of a value for a shell, which would run `$(...)` and split at blanks; Docker does neither."""
+    part = match[0]
+    if part[0] in "'\\":
+        return part
+    quoted = part if part[0] == '"' else f'"{part}"'
+    return re.sub(r"(\\.)|(`|\$\()", lambda sign: sign[1] or "\\" + sign[2], quoted)

@@ -16,7 +16,7 @@ def read_environment(text: str) -> dict[str, str]:
         value = match[2]
         quoted = _QUOTED.fullmatch(value)
         if quoted is None:
-            value = re.split(r"\s+#", value, maxsplit=1)[0]
+            value = re.sub(r"\s+#.*", "", value)
         elif quoted[1] is not None:
             value = quoted[1]
         else:

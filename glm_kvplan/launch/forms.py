@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.given_values import GivenValues
-from glm_kvplan.launch.launch import Found, Launch, Server
+from glm_kvplan.launch.launch import Found, Server, gathered
 from glm_kvplan.launch.marked_words import Word
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
 
@@ -34,7 +35,7 @@ def launches_in(
         raise InputError("the launch command is empty; put it after -- or in a file")
     else:
         words = tuple(Word(text, f"word {at}") for at, text in enumerate(launch, 1))
-        found = launches_of_words(words, servers, around=around)
+        found = launches_of_words(words, servers, {}, around)
     if not isinstance(around.given, GivenValues) or not around.given:
         return found
     if isinstance(launch, str):
@@ -92,19 +93,5 @@ def _in_blocks(text: str, servers: Sequence[Server], around: Surroundings, name:
     """What the blocks of a document launch; a block of another kind (an output, a patch) says nothing."""
     from glm_kvplan.launch import fenced_blocks
 
-    launches: list[Launch] = []
-    notes: list[str] = []
-    wrong: list[InputError] = []
-    for block in fenced_blocks.blocks(text):
-        if not any(server.named_in(block) for server in servers):
-            continue
-        try:
-            found = _in_text(block, servers, around, name)
-        except InputError as error:
-            wrong.append(error)
-            continue
-        launches += found.launches
-        notes += found.notes
-    if not launches and wrong:
-        raise wrong[0]
-    return Found(launches, tuple(notes), name)
+    named = [block for block in fenced_blocks.blocks(text) if any(server.named_in(block) for server in servers)]
+    return gathered([("", partial(_in_text, block, servers, around, name)) for block in named], name)

@@ -1,9 +1,10 @@
 """What any text becomes: launches in neutral words; and the shape of an engine's server, as data."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from glm_kvplan.errors import InputError
 from glm_kvplan.launch.marked_words import Mark, Word
 
 _RELEASE = re.compile(r":v?(\d{1,4}\.\d{1,4}\.\d{1,4})(?![\d.])[^/]*$")  # in an image's tag
@@ -26,7 +27,7 @@ class Server(NamedTuple):
 
     def starts_in(self, image: str) -> bool:
         """Whether this container image starts it by itself."""
-        return image_name(image).endswith(self.images or ("\0",))
+        return image_name(image).endswith(self.images)
 
 
 class Container(NamedTuple):
@@ -92,6 +93,26 @@ class Found(NamedTuple):
     launches: Sequence[Launch]
     notes: tuple[str, ...] = ()
     name: str = ""  # of the text, in messages
+
+
+def gathered(parts: Iterable[tuple[str, Callable[[], Found]]], name: str) -> Found:
+    """What the parts of a text launch, each read by its function. A part that cannot be read is left out where another
+    has a launch; where none has, its InputError is raised, behind what stands beside its function.
+    """
+    launches: list[Launch] = []
+    notes: list[str] = []
+    wrong: list[InputError] = []
+    for place, read in parts:
+        try:
+            found = read()
+        except InputError as error:
+            wrong.append(InputError(f"{place}{error}"))
+            continue
+        launches += found.launches
+        notes += found.notes
+    if wrong and not launches:
+        raise wrong[0]
+    return Found(launches, tuple(notes), name)
 
 
 def image_name(text: str) -> str:

@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.bash.values import mark_of, text_of
-from glm_kvplan.launch.launch import Container, Found, Launch, Server, Settings
+from glm_kvplan.launch.launch import Container, Found, Launch, Server, Settings, gathered
 from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.launch.server_commands import launches_of_words
 from glm_kvplan.reading.unreadable import UnreadableError
 from glm_kvplan.reading.yaml_text import read_yaml
 
-_DEEPEST = 40
-_MOST_NODES = 100_000
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _QUANTITY = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
 _FACTOR = {
@@ -41,7 +40,7 @@ class _Above(NamedTuple):
 
 def is_manifest(text: str) -> bool:
     """The text looks like Kubernetes objects: it has apiVersion and kind at the left margin."""
-    return bool(re.search(r"(?m)^apiVersion:\s*\S", text) and re.search(r"(?m)^kind:\s*\S", text))
+    return all(re.search(f"(?m)^{key}:", text) for key in ("apiVersion", "kind"))
 
 
 def read_manifest(documents: Sequence[Any], name: str, servers: Sequence[Server], around: Surroundings) -> Found:
@@ -50,22 +49,16 @@ def read_manifest(documents: Sequence[Any], name: str, servers: Sequence[Server]
     References `$(NAME)` and, in shell scripts, `$NAME` to variables of the container's env are replaced. Raises
     InputError for no such container.
     """
-    found: list[Launch] = []
-    notes: list[str] = []
-    wrong: list[InputError] = []
+    parts = []
     for document in documents:
         for node, above in _containers(document):
-            try:
-                one = _launches(node, above, name, servers, around)
-            except InputError as error:
-                wrong.append(error)
-                continue
-            found += one.launches
-            notes += one.notes
-    if not found:
+            within = f"{name}: container {Container(above.names).label}"
+            parts.append((f"{within}: ", partial(_launches, node, above, within, servers, around)))
+    found = gathered(parts, name)
+    if not found.launches:
         programs = " or ".join(server.program for server in servers)
-        raise wrong[0] if wrong else InputError(f"{name}: no container's command or args start {programs}")
-    return Found(found, tuple(notes), name)
+        raise InputError(f"{name}: no container's command or args start {programs}")
+    return found
 
 
 def data_of(text: str, name: str) -> list[Any]:
@@ -80,15 +73,11 @@ def data_of(text: str, name: str) -> list[Any]:
 
 def _containers(document: Any) -> Iterator[tuple[dict[str, Any], _Above]]:
     """Every mapping with a command or args, with what was met on the way to it."""
-    waiting: list[tuple[Any, _Above, int]] = [(document, _Above(), 0)]
-    seen = 0
+    waiting: list[tuple[Any, _Above]] = [(document, _Above())]
     while waiting:
-        node, above, depth = waiting.pop()
-        seen += 1
-        if depth > _DEEPEST or seen > _MOST_NODES:
-            raise InputError("the manifest is nested too deeply or too large")
+        node, above = waiting.pop()
         if isinstance(node, list):
-            waiting += [(item, above, depth + 1) for item in reversed(node)]
+            waiting += [(item, above) for item in reversed(node)]
         if not isinstance(node, dict):
             continue
         above = _inside(node, above)
@@ -98,7 +87,7 @@ def _containers(document: Any) -> Iterator[tuple[dict[str, Any], _Above]]:
         for key, value in reversed(node.items()):
             named = isinstance(value, dict) and "extraPodSpec" in value  # Dynamo keys its services by name
             inner = above._replace(names=(*above.names, str(key))) if named else above
-            waiting.append((value, inner, depth + 1))
+            waiting.append((value, inner))
 
 
 def _inside(node: dict[str, Any], above: _Above) -> _Above:
@@ -129,23 +118,29 @@ def _limits(node: dict[str, Any]) -> Mapping[str, Any]:
 def _product(node: dict[str, Any]) -> str:
     """The one card that a pod's nodes must have, "" where it does not say one."""
     selector = node.get("nodeSelector")
-    if isinstance(selector, dict):
-        return next((str(selector[key]) for key in _PRODUCT if key in selector), "")
+    if isinstance(selector, dict) and (told := next((str(selector[key]) for key in _PRODUCT if key in selector), "")):
+        return told
     found: Any = node.get("affinity")
     for key in ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"):
         found = found.get(key) if isinstance(found, dict) else None
-    terms = [term for term in found if isinstance(term, dict)] if isinstance(found, list) else []
-    rows = [row for term in terms for row in term.get("matchExpressions") or () if isinstance(row, dict)]
-    cards = {
-        str(value)
-        for row in rows
-        if row.get("key") in _PRODUCT and row.get("operator") == "In" and isinstance(row.get("values"), list)
-        for value in row["values"]
-    }
+    terms = found if isinstance(found, list) else []
+    cards = {card for term in terms for card in _cards(term) or ("",)}  # one of the terms must hold
     return cards.pop() if len(cards) == 1 else ""
 
 
-def _launches(node: dict[str, Any], above: _Above, name: str, servers: Sequence[Server], around: Surroundings) -> Found:
+def _cards(term: Any) -> set[str]:
+    rows = term.get("matchExpressions") if isinstance(term, dict) else None
+    return {
+        str(value)
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and row.get("key") in _PRODUCT and row.get("operator") == "In"
+        for value in (row["values"] if isinstance(row.get("values"), list) else ())
+    }
+
+
+def _launches(
+    node: dict[str, Any], above: _Above, within: str, servers: Sequence[Server], around: Surroundings
+) -> Found:
     gpus = next((above.limits[key] for key in _GPU_RESOURCES if key in above.limits), None)
     container = Container(
         above.names,
@@ -160,15 +155,14 @@ def _launches(node: dict[str, Any], above: _Above, name: str, servers: Sequence[
         _word(str(word), at, environment, around)
         for at, word in enumerate((word for value in given for word in value), 1)
     ]
-    place = f"{name}: container {container.label}"
     values = _values(node) if _CHART in node and not {"command", "args"} & node.keys() else {}
     own = next((server for server in servers if server.starts_in(container.image)), None)
     if not values or own is None:
-        return container_launches(words, environment, container, place, servers, around)
+        return container_launches(words, environment, container, within, servers, around)
     if above.model:
         words = [Word(above.model, "modelURL"), *words]
     settings = Settings(values, container.label, own=False)
-    return Found([Launch(tuple(words), True, environment, own.engine, None, container, settings, place, True)])
+    return Found([Launch(tuple(words), True, environment, own.engine, None, container, settings, within, True)])
 
 
 def _values(node: dict[str, Any]) -> dict[object, object]:
@@ -198,20 +192,12 @@ def container_launches(
     words = [concealed(word, secrets) for word in words]
     own = next((server for server in servers if server.starts_in(container.image)), None)
     told = own or (flags_of(words, servers) if words[0].text.startswith("--") else None)
-    try:
-        if told is not None and not any(told.named_in(word.text) for word in words[:3]):
-            launches: Sequence[Launch] = [
-                Launch(tuple(words), told is own, environment, told.engine, wrapped=told is not own)
-            ]
-            notes: tuple[str, ...] = ()
-        elif any(server.named_in(word.text) for server in servers for word in words):
-            found = launches_of_words(tuple(words), servers, environment, around)
-            launches, notes = found.launches, found.notes
-        else:
-            return Found(())
-    except InputError as error:
-        raise InputError(f"{within}: {error}") from None
-    return Found([one._replace(container=container, within=within) for one in launches], notes)
+    found = Found(())
+    if told is not None and not any(told.named_in(word.text) for word in words[:3]):
+        found = Found([Launch(tuple(words), told is own, environment, told.engine, wrapped=told is not own)])
+    elif any(server.named_in(word.text) for server in servers for word in words):
+        found = launches_of_words(tuple(words), servers, environment, around)
+    return found._replace(launches=[one._replace(container=container, within=within) for one in found.launches])
 
 
 def flags_of(words: Sequence[Word], servers: Sequence[Server]) -> Server | None:

@@ -17,7 +17,7 @@ _SSH_OPTION = re.compile(r"-[1246AaCfGgKkMNnqsTtVvXxYy]*(?:[BbcDEeFIiJLlmOoPpQRS
 
 def base(word: Word) -> str:
     """A program's name without its folder."""
-    return word.text.rsplit("/", 1)[-1]
+    return word.text.rpartition("/")[2]
 
 
 def remote_command(words: Sequence[Word], names: Callable[[Word], bool]) -> int | None:
@@ -26,10 +26,11 @@ def remote_command(words: Sequence[Word], names: Callable[[Word], bool]) -> int 
     Where a word among the options is not known, or the options are another program's (`gcloud compute ssh`), the host
     cannot be told from them: it begins at the word that `names` a server, or is what ssh reads.
     """
-    ssh = next((at for at in range(len(words)) if _runs_ssh(words, at)), None)
+    ssh = _ssh(words)
     if ssh is None:
         return None
-    at, host, known = ssh + 1, False, True
+    at = ssh + 1
+    host = known = False
     while at < len(words):
         option = _SSH_OPTION.fullmatch(words[at].text)
         if option is None and words[at].text != "--":
@@ -43,13 +44,15 @@ def remote_command(words: Sequence[Word], names: Callable[[Word], bool]) -> int 
     return next((at for at in range(ssh + 1, len(words)) if names(words[at])), len(words))
 
 
-def _runs_ssh(words: Sequence[Word], at: int) -> bool:
-    """Whether the word is a program: no volume, no assignment, no value of an option or of mpirun's `--mca NAME`."""
-    before = [word.text for word in words[max(at - 2, 0) : at]]
-    valued = any(re.fullmatch("--[^=]+|-R", text) for text in before[-1:]) or (
-        before[:-1] and before[0].endswith("mca")
-    )
-    return base(words[at]) == "ssh" and not re.search("[:=]", words[at].text) and not valued
+def _ssh(words: Sequence[Word]) -> int | None:
+    """Where it is the program: no volume, no assignment, no value of an option or of mpirun's `--mca NAME`."""
+    texts = [word.text for word in words]
+    for at, (word, option, name) in enumerate(zip(words, ("", *texts), ("", "", *texts), strict=False)):
+        if base(word) == "ssh" and not (
+            re.search("[:=]", word.text) or re.fullmatch("--[^=]+|-R", option) or name.endswith("mca")
+        ):
+            return at
+    return None
 
 
 def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dict[str, Word]:
@@ -59,30 +62,30 @@ def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dic
     srun(1), --export without ALL hands on what it lists.
     """
     seen, outside = dict(outer), dict(outer)
-    previous, program, unset = "", "", False  # `unset`: the next word is what `env -u` takes away
+    previous = program = ""
     for word in before:
         text = word.text
+        if program == "env -u":
+            seen, program = _without(seen, word, text), "env"
+            continue
         if base(word) in _OUTSIDE:
             outside, seen = seen, _without(seen, word)
         if base(word) in (*_OUTSIDE, *_CLEANS, "env", "srun", "sbatch"):
             program = base(word)
-        elif program == "env" and not (
-            text.startswith("-") or unset or previous in _ENV_VALUED or split_assignment(text)
-        ):
+        elif program == "env" and not (text.startswith("-") or previous in _ENV_VALUED or split_assignment(text)):
             program = ""  # another program, with options of its own
-        if program == "env" and unset:
-            seen, unset = _without(seen, word, text), False
-        elif program == "env":
+        if program == "env":
             cleans, name = _env_option(text)
-            seen, unset = _without(seen, word) if cleans else seen, name == ""
+            seen = _without(seen, word) if cleans else seen
             seen = _without(seen, word, name) if name else seen
+            program = "env -u" if name == "" else program
         elif text in _CLEANS.get(program, ()):
             seen = _without(seen, word)
         elif program == "sudo" and re.fullmatch("-[A-Za-z]*E[A-Za-z]*|--preserve-env", text):
             seen = {**outside, **seen}
         listed = text.startswith(("--export=", "--preserve-env="))
         for prefix in ("--env=", "--export=", "--preserve-env=", "-e"):
-            if text.startswith(prefix) and len(text) > len(prefix):
+            if text.startswith(prefix):
                 text, previous = text[len(prefix) :], "-e"
                 break
         if program in ("srun", "sbatch") and (listed or previous == "--export"):
@@ -93,7 +96,7 @@ def environment_behind(before: Iterable[Word], outer: Mapping[str, Word]) -> dic
             pair = split_assignment(part)
             if pair is not None:
                 seen[pair[0]] = word._replace(text=pair[1])
-            elif previous in ("-e", "--env", "-x") and part in outside:
+            elif previous in ("-e", "--env") and part in outside:
                 seen[part] = outside[part]
         previous = word.text
     return seen

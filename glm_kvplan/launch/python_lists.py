@@ -2,19 +2,18 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.surroundings import Surroundings
-from glm_kvplan.launch.bash.values import Scalar, mark_of, plain, text_of
+from glm_kvplan.launch.bash.values import Scalar, mark_of, missing, plain, text_of
 from glm_kvplan.launch.launch import Found, Launch, Server
 from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
 
 _LARGEST = 1 << 20  # characters of a program
 _LOOKS = re.compile(r"(?m)^(?:import |from \w[\w.]* import )|[\[(]\s*(?:sys\.executable|['\"])")
-_LISTS = ("append", "extend", "insert")
 
 
 def program_of(text: str) -> ast.Module | None:
@@ -42,12 +41,12 @@ def read_program(program: ast.Module, servers: Sequence[Server], around: Surroun
     named = (reader.values | reader.environment).items()
     secrets = frozenset(secret_values((name, text_of(value)) for name, value in named))
     around = replace(around, secrets=secrets)
-    for listed in reader.commands():
+    for listed in reader.started.values():
         words = [concealed(word, secrets) for word in listed]
         if not any(server.named_in(word.text) for server in servers for word in words):
             continue
         environment = {key: _word(value, 0) for key, value in reader.environment.items()}
-        if len(words) == 1 and " " in words[0].text and words[0].mark is None:  # a line for the shell
+        if len(words) == 1 and words[0].mark is None:  # a line for the shell
             inner = Surroundings(reader.environment, around.given, place=words[0].place, secrets=secrets)
             found = launches_of_text(words[0].text, servers, inner)
         else:
@@ -64,16 +63,10 @@ class _Reader:
         self.around = around
         self.values: dict[str, Scalar] = {}
         self.lists: dict[str, list[Word]] = {}
-        self.started: list[list[Word]] = []  # lists and texts in the order they stand
+        # Lists by their id and lines by their text, in the order they stand; no list of which another is made.
+        self.started: dict[int | str, list[Word]] = {}
         self.environment: dict[str, Scalar] = {}
         self.deciding: list[Mark] = []
-
-    def commands(self) -> Iterator[list[Word]]:
-        seen: set[int] = set()
-        for words in self.started:
-            if id(words) not in seen and words:
-                seen.add(id(words))
-                yield words
 
     def body(self, statements: Iterable[ast.stmt]) -> None:
         for statement in statements:
@@ -81,23 +74,20 @@ class _Reader:
 
     def statement(self, node: ast.stmt) -> None:
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.With() | ast.AsyncWith():
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                self.body(node.body)
+            case ast.With() | ast.AsyncWith():
+                for item in node.items:
+                    self.expression(item.context_expr)
                 self.body(node.body)
             case ast.Try():
                 self.body([*node.body, *node.orelse, *node.finalbody])
             case ast.If(test, body, orelse) if not _is_main(test):
-                mark = Mark(f"`{ast.unparse(test)[:60]}`", f"line {node.lineno}")
-                for part in (body, orelse):
-                    self.deciding.append(mark)
-                    self.body(part)
-                    self.deciding.pop()
+                self.perhaps(f"`{ast.unparse(test)[:60]}`", node, [*body, *orelse])
             case ast.If():
                 self.body(node.body)
             case ast.For() | ast.While():
-                mark = Mark("the loop", f"line {node.lineno}")
-                self.deciding.append(mark)
-                self.body(node.body)
-                self.deciding.pop()
+                self.perhaps("the loop", node, node.body)
             case ast.Assign(targets, value):
                 for target in targets:
                     self.assign(target, value)
@@ -105,55 +95,63 @@ class _Reader:
                 self.assign(target, value)
             case ast.AugAssign(ast.Name(name), ast.Add(), value) if name in self.lists:
                 self.lists[name] += self.marked(self.items(value))
-            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), method), arguments)) if (
-                name in self.lists and method in _LISTS and arguments
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [value])) if name in self.lists:
+                self.lists[name] += self.marked([self.item(value)])
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "extend"), [value])) if name in self.lists:
+                self.lists[name] += self.marked(self.items(value))
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "insert"), [ast.Constant(int(at)), value])) if (
+                name in self.lists
             ):
-                added = self.items(arguments[0]) if method == "extend" else [self.item(arguments[-1])]
-                self.lists[name] += self.marked(added)
+                self.lists[name][at:at] = self.marked([self.item(value)])
             case ast.Expr(value) | ast.Return(value) if value is not None:
                 self.expression(value)
             case _:
                 pass
+
+    def perhaps(self, decides: str, node: ast.stmt, statements: Iterable[ast.stmt]) -> None:
+        self.deciding.append(Mark(decides, f"line {node.lineno}"))
+        self.body(statements)
+        self.deciding.pop()
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         match target:
             case ast.Name(name):
                 words = self.words(value)
                 if words is not None:
-                    if name in self.lists and self.deciding:
+                    if name in self.lists:
                         words = self.marked(words)
-                    self.lists[name] = words
-                    self.started.append(words)
+                    self.lists[name] = self.started[id(words)] = words
                 elif isinstance(value, ast.Dict):
                     self.variables(value)
                 else:
-                    self.values[name] = self.scalar(value) if not self.deciding else self.either(name, value)
+                    self.values[name] = self.either(self.values.get(name), value)
                     self.expression(value)
             case ast.Subscript(ast.Attribute(_, "environ") | ast.Name(), ast.Constant(str(key))):
-                self.environment[key] = self.scalar(value)
+                self.environment[key] = self.either(self.environment.get(key), value)
             case _:
                 self.expression(value)
 
-    def either(self, name: str, value: ast.expr) -> Scalar:
-        """A value assigned under a condition."""
+    def either(self, before: Scalar | None, value: ast.expr) -> Scalar:
+        """A value that is assigned, perhaps under a condition."""
         found = self.scalar(value)
-        if self.values.get(name) == found:
+        if not self.deciding or before == found:
             return found
         return tuple(piece._replace(mark=piece.mark or self.deciding[-1]) for piece in found)
 
     def expression(self, node: ast.expr) -> None:
         """Lists and texts that are given to a call, and its `env=`."""
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Call) and self.words(inner) is None:
+            if isinstance(inner, ast.Call) and ast.unparse(inner.func) != "print" and self.words(inner) is None:
                 for keyword in inner.keywords:
                     if keyword.arg == "env" and isinstance(keyword.value, ast.Dict):
                         self.variables(keyword.value)
                 for argument in inner.args[:1]:
-                    words = self.words(argument)
-                    if words is not None:
-                        self.started.append(words)
-                    elif isinstance(argument, ast.Constant | ast.JoinedStr):
-                        self.started.append([_word(self.scalar(argument), argument.lineno)])
+                    words = self.lists.get(argument.id) if isinstance(argument, ast.Name) else self.words(argument)
+                    if words is None:
+                        line = self.item(argument)
+                        self.started.setdefault(line.text, [line])
+                    else:
+                        self.started[id(words)] = words
 
     def variables(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -166,7 +164,7 @@ class _Reader:
             case ast.List() | ast.Tuple():
                 return self.items(node)
             case ast.BinOp(left, ast.Add(), right):
-                first = self.words(left)
+                first = self.items(left) if isinstance(left, ast.Name) and left.id in self.lists else self.words(left)
                 return None if first is None else [*first, *self.items(right)]
             case ast.Call(ast.Attribute(ast.Constant(str(text)), "split"), []):
                 return [Word(word, f"line {node.lineno}") for word in text.split()]
@@ -189,6 +187,7 @@ class _Reader:
                     found += self.items(element.value) if isinstance(element, ast.Starred) else [self.item(element)]
                 return found
             case ast.Name(name) if name in self.lists:
+                self.started.pop(id(self.lists[name]), None)
                 return list(self.lists[name])
             case _:
                 found_words = self.words(node)
@@ -214,10 +213,8 @@ class _Reader:
                 return plain("python")
             case ast.Name(name) if name in self.values:
                 return self.values[name]
-            case ast.Name(name) if name in self.around.given:
-                return plain(self.around.given[name])
-            case ast.Name(name):
-                return (Piece(name, Mark(f"${name}")),)
+            case ast.Name(name) | ast.Subscript(ast.Attribute(_, "environ"), ast.Constant(str(name))):
+                return self.variable(name)
             case ast.JoinedStr(parts):
                 return tuple(piece for part in parts for piece in self.scalar(part))
             case ast.FormattedValue(value, -1, None):
@@ -225,16 +222,14 @@ class _Reader:
             case ast.Call(ast.Name("str" | "int" | "float"), [argument]):
                 return self.scalar(argument)
             case ast.Call(ast.Attribute(_, "getenv" | "get"), [ast.Constant(str(name)), *default]):
-                if name in self.around.given:
-                    return plain(self.around.given[name])
-                return self.scalar(default[0]) if default else (Piece(name, Mark(f"${name}")),)
-            case ast.Subscript(ast.Attribute(_, "environ"), ast.Constant(str(name))):
-                if name in self.around.given:
-                    return plain(self.around.given[name])
-                return (Piece(name, Mark(f"${name}")),)
+                return self.scalar(default[0]) if default and name not in self.around.given else self.variable(name)
             case ast.BinOp(left, ast.Add(), right):
                 return (*self.scalar(left), *self.scalar(right))
         return (Piece("?", Mark(f"`{ast.unparse(node)[:60]}`")),)
+
+    def variable(self, name: str) -> Scalar:
+        given = self.around.given
+        return plain(given[name]) if name in given else missing(f"${name}")
 
 
 def _is_main(test: ast.expr) -> bool:

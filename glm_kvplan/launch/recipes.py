@@ -8,24 +8,23 @@ from glm_kvplan.launch.launch import Container, Found, Launch, Server, Settings
 from glm_kvplan.launch.marked_words import Word, printable
 
 _DEEPEST = 6
-_MOST_NODES = 100_000
 _KEY = re.compile(r"(?m)^\s*['\"]?[A-Za-z][\w-]*['\"]?\s*:(?:\s|$)")
-_INSIDE = ("#", " ", "\t", "-", "}", "]")  # what a line that is no key may begin with
+_INSIDE = ("#", " ", "\t", "-", "}", "]", "...")  # what a line that is no key may begin with
 # What a recipe says of its hosts, beside the flags.
 _CARD, _GPUS = "gpu_type", ("gpus_per_node", "gpu")
 _NO_FLAGS = ("ServiceArgs", "common-configs")
 
 
 class _Found(NamedTuple):
-    data: Mapping[object, object]
+    data: Mapping[Any, Any]
     path: tuple[str, ...]
-    above: tuple[dict[Any, Any], ...]  # the mappings around it, outermost first
+    above: tuple[Mapping[Any, Any], ...]  # the mappings around it, outermost first
 
 
 def is_mapping(text: str) -> bool:
     """The text may be a YAML mapping: every line at the left margin is a key, a comment or a marker."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_INSIDE)]
-    return bool(lines) and all(_KEY.match(line) is not None for line in lines if line not in ("---", "..."))
+    return bool(lines) and all(map(_KEY.match, lines))
 
 
 def read_recipe(documents: Sequence[Any], name: str, servers: Sequence[Server]) -> Found:
@@ -41,18 +40,14 @@ def read_recipe(documents: Sequence[Any], name: str, servers: Sequence[Server]) 
 
 def _mappings(document: dict[Any, Any], servers: Sequence[Server]) -> Iterator[_Found]:
     waiting = [_Found(document, (), ())]
-    seen = 0
     while waiting:
         node = waiting.pop()
-        seen += 1
-        if seen > _MOST_NODES:
-            return
         if max(_flags_in(node.data, servers)) >= (1 if _told(node.path, servers) else 2):
             yield node
             continue
         for key, value in reversed(list(node.data.items())):
             if isinstance(value, dict) and len(node.path) < _DEEPEST:
-                waiting.append(_Found(value, (*node.path, str(key)), (*node.above, dict(node.data))))
+                waiting.append(_Found(value, (*node.path, str(key)), (*node.above, node.data)))
 
 
 def _flags_in(data: Mapping[object, object], servers: Sequence[Server]) -> list[int]:
@@ -88,7 +83,7 @@ def _launch(found: _Found, document: dict[Any, Any], name: str, servers: Sequenc
     )
 
 
-def _environment(above: Sequence[dict[Any, Any]], role: str) -> dict[str, Word]:
+def _environment(above: Sequence[Mapping[Any, Any]], role: str) -> dict[str, Word]:
     """The variables of a role: `aggregated_environment` beside the mapping that holds `aggregated`."""
     found: dict[str, Word] = {}
     for mapping in above:

@@ -30,7 +30,7 @@ _DEEPEST = 4
 
 
 def launches_of_text(
-    text: str, servers: Sequence[Server], around: Surroundings | None = None, given: Mapping[int, Piece] | None = None
+    text: str, servers: Sequence[Server], around: Surroundings, given: Mapping[int, Piece] | None = None
 ) -> Found:
     """The launches in a script's text; the notes name flags that a broken continuation cut off, and files not read.
 
@@ -39,28 +39,23 @@ def launches_of_text(
     finder = _Finder(servers)
     finder.text(text, around, given)
     notes = tuple(finder.notes)
-    if not finder.launches:
-        if finder.count == 1 and finder.first and finder.first[0].text.startswith("--"):
-            return Found([Launch(finder.first, False, finder.environment)], notes)
-        if finder.other is not None:
-            raise finder.other
-    return Found(finder.launches, notes)
+    if not finder.launches and finder.alone is not None:
+        return Found([finder.alone], notes)
+    return Found(finder.those(), notes)
 
 
 def launches_of_words(
     words: tuple[Word, ...],
     servers: Sequence[Server],
-    environment: Mapping[str, Word] | None = None,
-    around: Surroundings | None = None,
+    environment: Mapping[str, Word],
+    around: Surroundings,
 ) -> Found:
     """The launches in words that a shell has already split; an engine's flags alone are one."""
     if words[0].text.startswith("--"):
-        return Found([Launch(words, False, environment or {})])
+        return Found([Launch(words, False, environment)])
     finder = _Finder(servers)
-    finder.words(words, environment or {}, around=around)
-    if finder.other is not None and not finder.launches:
-        raise finder.other
-    return Found(finder.launches, tuple(finder.notes))
+    finder.words(words, environment, tuple(map(scalar_of, words)), around)
+    return Found(finder.those(), tuple(finder.notes))
 
 
 class _Finder:
@@ -70,32 +65,36 @@ class _Finder:
         self.servers, self.depth = servers, depth
         self.launches: list[Launch] = []
         self.notes: list[str] = []
-        self.count = 0
-        self.first: tuple[Word, ...] = ()
-        self.environment: Mapping[str, Word] = {}
+        self.commands = 0
+        self.alone: Launch | None = None  # the one command, where it is flags
         self.other: InputError | None = None
 
-    def text(self, text: str, around: Surroundings | None, given: Mapping[int, Piece] | None = None) -> None:
-        shell = Interpreter(around or Surroundings(), self.command)
-        shell.run(text.replace("\r\n", "\n"), given)
+    def those(self) -> list[Launch]:
+        """What was found. Raises InputError where that is another engine alone."""
+        if self.other is not None and not self.launches:
+            raise self.other
+        return self.launches
+
+    def text(self, text: str, around: Surroundings, given: Mapping[int, Piece] | None) -> None:
+        shell = Interpreter(around, self.command)
+        shell.run(text, given)
         self.notes = list(dict.fromkeys((*self.notes, *shell.notes)))
 
     def command(self, command: Command, shell: Interpreter) -> None:
         """A command that a script starts."""
         words = command.words
-        self.count += 1
-        if self.count == 1:
-            self.first = words
-            self.environment = shell.environment(words[0].place)
-        if command.stdin is None and not any(word.text.startswith("--") or self.names(word) for word in words):
-            self.refuse_other(words)
-            return
-        if self.launches and words[0].text.startswith("--"):
+        self.commands += 1
+        flags = words[0].text.startswith("--")
+        self.alone = Launch(words, False, shell.environment(words[0].place)) if flags and self.commands == 1 else None
+        if self.launches and flags:
             option = printable(words[0].text.partition("=")[0], 40)
             self.notes.append(
                 f"{words[0].place}: {option} starts a command of its own and never "
                 "reaches the engine; the line above must end in a backslash with nothing after it"
             )
+            return
+        if command.stdin is None and not any(map(self.names, words)):
+            self.refuse_other(words)
             return
         before = len(self.launches)
         self.words(words, shell.environment(words[0].place), command.values, shell.within(), command.stdin)
@@ -108,21 +107,18 @@ class _Finder:
         self,
         words: tuple[Word, ...],
         outer: Mapping[str, Word],
-        values: Sequence[Scalar] | None = None,
-        around: Surroundings | None = None,
+        scalars: Sequence[Scalar],
+        around: Surroundings,
         stdin: Scalar | None = None,
     ) -> None:
         """A command's words, and the scripts among them or on its standard input."""
-        if not words or base(words[0]) in _TALKS_ONLY:
+        if base(words[0]) in _TALKS_ONLY:
             return
-        around = around or Surroundings()
-        scalars = values if values is not None else [scalar_of(word) for word in words]
         remote = remote_command(words, self.names)
         if remote is not None:  # a shell there reads the words once more, or its standard input
             script = tuple(piece for word in scalars[remote:] for piece in (Piece(" "), *word))
-            if stdin is not None or any(self.names(word) for word in words):
-                inner = replace(_called(around, ()), stdin=stdin if script else None)
-                self.inside(script or stdin or (), words[:remote], outer, inner, words[0].place)
+            inner = replace(_called(around, ()), stdin=stdin if script else None)
+            self.inside(script or stdin or (), words[:remote], outer, inner, words[0].place)
             return
         if stdin is not None:
             self.script_on_stdin(stdin, words, outer, around)
@@ -134,14 +130,13 @@ class _Finder:
                 if base(word) == server.program and at + 1 < len(words) and words[at + 1].text == "serve":
                     self.found(words, at, at + 2, server, True, outer)
                     return
-                if word.text in server.modules or word.text.endswith(server.scripts or ("\0",)):
+                if word.text in server.modules or word.text.endswith(server.scripts):
                     self.found(words, at, at + 1, server, False, outer)
                     return
         before = len(self.launches)
         line = base(words[0]) in _TAKES_A_LINE
-        for at, word in enumerate(words):
-            is_script = line or (at > 0 and SHELL_OPTION.fullmatch(words[at - 1].text))
-            if is_script and self.names(word):
+        for at, word in enumerate(words[1:], 1):
+            if (line or SHELL_OPTION.fullmatch(words[at - 1].text)) and self.names(word):
                 inner = _called(around, () if line else scalars[at + 1 :])
                 self.inside(scalars[at], words[:at], outer, inner, word.place)
         if len(self.launches) == before:

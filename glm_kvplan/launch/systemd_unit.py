@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.given_pieces import GIVEN
+from glm_kvplan.launch.continued_lines import continued_lines
 from glm_kvplan.launch.environment_file import read_environment
 from glm_kvplan.launch.marked_words import Mark, Piece
 
@@ -23,50 +24,45 @@ def is_unit(text: str) -> bool:
 
 
 def script_of(text: str, beside: Callable[[str], str | None] = lambda _: None) -> str:
-    """Assignments and commands of the unit's service, each on its own line of the unit; other lines are empty.
+    """Assignments and commands of the unit's service, each command on its own line of the unit; other lines are empty.
 
     A specifier, as `%i`, is its number in SPECIFIERS between two GIVEN. `beside` gives the text of a file that lies
     there (EnvironmentFile=).
 
-    Source: systemd.service(5), "Command lines", systemd.exec(5), "Environment", and systemd.unit(5), "Specifiers".
-    Raises InputError for a quote that is never closed.
+    Source: systemd.service(5), "Command lines", systemd.exec(5), "Environment" (wherever it stands, and files override
+    it), and systemd.unit(5), "Specifiers". Raises InputError for a quote that is never closed.
     """
-    lines = text.splitlines()
-    script = [""] * len(lines)
-    start = 0
-    while start < len(lines):
-        end = start + 1
-        while lines[end - 1].endswith("\\") and end < len(lines):
-            end += 1
-        setting = _SETTING.fullmatch("\n".join(lines[start:end]).replace("\\\n", " "))
-        if setting is not None:
-            script[start] = (
-                _exported(beside(setting[2].strip().removeprefix("-")) or "")
-                if setting[1] == "EnvironmentFile"
-                else _shell(setting[1], setting[2], start + 1)
-            )
-        start = end
-    return "\n".join(script)
+    environment: list[str] = []
+    files: list[str] = []
+    commands: dict[int, str] = {}
+    for start, line in continued_lines(text, ("#", ";")):
+        setting = _SETTING.fullmatch(line.replace("\\\n", " "))
+        if setting is None:
+            continue
+        key, value = setting.groups()
+        if key == "EnvironmentFile":
+            found = read_environment(beside(value.removeprefix("-")) or "")
+            files += [f"export {name}={shlex.quote(one)}" for name, one in found.items()]
+        elif key == "Environment":
+            environment += [f"export {shlex.quote(word)}" for word in _words(key, value, start) if "=" in word]
+        else:
+            commands[start] = " ".join(map(_quoted, _words(key, value.lstrip(_HOW), start)))
+    before = [*environment, *files]
+    return "\n".join(
+        "; ".join([*before, commands[at]]) if at in commands else "" for at in range(len(text.splitlines()))
+    )
 
 
-def _exported(text: str) -> str:
-    return "; ".join(f"export {name}={shlex.quote(value)}" for name, value in read_environment(text).items())
-
-
-def _shell(key: str, value: str, line: int) -> str:
+def _words(key: str, value: str, line: int) -> list[str]:
     value = _SPECIFIER.sub(lambda match: "%" if match[1] == "%" else f"{GIVEN}{ord(match[1])}{GIVEN}", value)
     try:
-        words = shlex.split(value.lstrip(_HOW) if key == "ExecStart" else value)
+        return shlex.split(value)
     except ValueError:
-        raise InputError(f"line {line}: {key}= has a quote that is never closed") from None
-    if key == "ExecStart":
-        return " ".join(map(_quoted, words))
-    return "; ".join(f"export {shlex.quote(word)}" for word in words if "=" in word)
+        raise InputError(f"line {line + 1}: {key}= has a quote that is never closed") from None
 
 
 def _quoted(word: str) -> str:
     if _WHOLE_VARIABLE.fullmatch(word):
         return word
-    if "$" not in word:
-        return shlex.quote(word)
-    return '"' + re.sub(r'([\\"`])', r"\\\1", word).replace("$$", "\\$") + '"'
+    # ${X} is replaced within a word, $X is not
+    return '"' + re.sub(r'\$(\$)|([\\"`]|\$(?!\{))', r"\\\1\2", word) + '"'

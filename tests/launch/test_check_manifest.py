@@ -112,7 +112,7 @@ def test_several_launches_need_a_name(name: str, tp: int) -> None:
         (TWO, "router", "'router' launches the engine; those that do: glm/prefill, glm/decode, lws/leader"),
         ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, command: [sleep]}]}\n", None, "no container's"),
         ("apiVersion: v1\nkind: Pod\nx: {{ .Values.x }}\n", None, "helm template"),
-        ("apiVersion: v1\nkind: Pod\n" + "a: " + "{a: " * 60 + "1" + "}" * 60, None, "nested too deeply"),
+        ("apiVersion: v1\nkind: Pod\n" + "a: " + "{a: " * 70 + "1" + "}" * 70, None, "nested too deeply"),
         (POD % "      command: [python3, -m, sglang.launch_server, --tp, four]", None, "container glm/server: word 5"),
     ],
 )

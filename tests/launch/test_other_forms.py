@@ -117,8 +117,8 @@ def test_what_systemd_fills_in_is_asked_about(rows: str) -> None:
 def test_a_unit_s_file_and_its_open_quote() -> None:
     text = "[Service]\nEnvironmentFile=-/etc/glm.env\nExecStart=/usr/bin/sglang serve x --tp ${TP}\n"
     assert unit_script(text, {"/etc/glm.env": "# c\nTP=8\nA='b c'\n"}.get) == (
-        "[Service]\nexport TP=8; export A='b c'\n/usr/bin/sglang serve x --tp \"${TP}\""
-    ).replace("[Service]", "")
+        '\n\nexport TP=8; export A=\'b c\'; "/usr/bin/sglang" "serve" "x" "--tp" "${TP}"'
+    )
     with pytest.raises(InputError, match="line 2: ExecStart= has a quote that is never closed"):
         unit_script("[Service]\nExecStart=/usr/bin/sglang 'serve\n")
 
