@@ -1,6 +1,7 @@
 """Launches kept in a file (`--launch FILE`), read with what lies beside it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from glm_kvplan.errors import InputError
@@ -25,20 +26,12 @@ def read_launch_file(
     `launches_in` raises it for.
     """
     shown = name or "--launch " + printable(str(path), 200)
+    around = Surroundings(given=given or {})
     if str(path) == "-":
-        text = read_stdin(shown, most=LARGEST_TEXT, advice=ADVICE)
-        return launches_in(text, servers, Surroundings(given=given or {}), shown)
+        return launches_in(read_stdin(shown, most=LARGEST_TEXT, advice=ADVICE), servers, around, shown)
     text = read_text(path, shown, most=LARGEST_TEXT, advice=ADVICE)
-    return launches_in(text, servers, surroundings(Path(path), given), shown)
-
-
-def surroundings(path: Path, given: Mapping[str, str] | None = None) -> Surroundings:
-    """What a script at `path` finds: itself, and the files of its folder that it sources."""
-    try:
-        whole = path.resolve()
-    except (OSError, RuntimeError, ValueError):
-        return Surroundings(given=given or {})
-    return Surroundings(given=given or {}, file=whole, beside=_beside(whole.parent))
+    whole = Path(path).resolve()
+    return launches_in(text, servers, replace(around, file=whole, beside=_beside(whole.parent)), shown)
 
 
 def _beside(folder: Path) -> Callable[[str], str | None]:

@@ -82,9 +82,9 @@ def concealed(word: Word, secrets: Collection[str]) -> Word:
         return word
     text = word.text.casefold()
     value = text.partition("=")[2] if text.startswith("-") else text
-    value = value if len(value) >= _SHORTEST_SECRET else "\0"  # in no text
+    part = len(value) >= _SHORTEST_SECRET
     many = len(secrets) > _MOST_SECRETS
-    found = [] if many else [one for one in secrets if one in text or value in one[:_LONGEST_SECRET]]
+    found = [] if many else [one for one in secrets if one in text or (part and value in one[:_LONGEST_SECRET])]
     if not found and not many:
         return word
     if word.text.startswith("-") and any(secret in text.partition("=")[0] for secret in found):
@@ -106,8 +106,8 @@ def defined(word: Word, what: str) -> str:
 
 def printable(text: str, most: int = 60) -> str:
     """What a message may quote of the user's text: one line, no control characters, not endless."""
-    clean = "".join(char if char.isprintable() else "?" for char in text[: most + 1])
-    return clean if len(clean) <= most else clean[: most - 3] + "..."
+    shown = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(char if char.isprintable() else "?" for char in shown)
 
 
 def split_assignment(text: str) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ def base_name(model: str) -> str:
     """The last part of a Hub id or path, in lower case; in a Hub cache folder the repository's name."""
     parts = [part for part in model.replace("\\", "/").split("/") if part]
     cached = next((part for part in parts if part.startswith("models--")), None)
-    return (cached or (parts[-1] if parts else "")).rsplit("--", 1)[-1].lower()
+    return (cached or (parts[-1] if parts else "")).rpartition("--")[2].lower()
 
 
 def refuse_other_model(model: str) -> None:

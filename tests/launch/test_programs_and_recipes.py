@@ -1,5 +1,6 @@
 """Launches in Python programs, recipes and documents, and which form a text has."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from glm_kvplan.launch.launch import Container, Launch
 from glm_kvplan.launch.launch_file import read_launch_file
 from glm_kvplan.launch.marked_words import (
     Mark,
+    Piece,
     Word,
     concealed,
     defined,
@@ -214,7 +216,8 @@ def test_which_mapping_is_a_launch(document: Any, engine: str | None, names: tup
     whole = names is None
     assert (launch.engine, launch.words, launch.serve, launch.wrapped) == (engine, (), False, not whole)
     assert (launch.container is None, launch.within) == (whole, "" if whole else "r.yaml")
-    assert launch.settings is not None and launch.settings.own is whole
+    assert launch.settings is not None
+    assert (launch.settings.own, launch.settings.hidden) == (whole, False)
     assert launch.settings.place == ("r.yaml" if names is None else "/".join(names))
     assert names is None or (launch.container is not None and launch.container.names == names)
 
@@ -422,7 +425,7 @@ def test_what_a_launch_is_called() -> None:
     assert launch.label == "line 3" and launch.called("line 3") and not launch.called("x")
 
 
-def test_a_file_s_surroundings(tmp_path: Path) -> None:
+def test_a_file_s_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.env").write_text("TP=8\n")
     script = tmp_path / "run.sh"
     script.write_text(". ./a.env\n. /etc/none\nsglang serve $0 --tp $TP $G\n")
@@ -430,10 +433,18 @@ def test_a_file_s_surroundings(tmp_path: Path) -> None:
     (launch,) = found.launches
     assert words(launch).startswith(str(script)) and words(launch).endswith(" --tp 8 9")
     assert launch.words[0].text == str(script)
-    for name, says in ((None, f"--launch {printable(str(tmp_path / 'none'), 200)}: "), ("mine", "mine: ")):
+    longest = str(tmp_path / "a").ljust(200, "a")
+    for path, name, says in (
+        (longest, None, f"--launch {longest}: "),
+        (f"{longest}a", None, f"--launch {longest[:197]}...: "),
+        (longest, "mine", "mine: "),
+    ):
         with pytest.raises(InputError) as error:
-            read_launch_file(tmp_path / "none", SERVERS, name=name)
+            read_launch_file(path, SERVERS, name=name)
         assert str(error.value).startswith(says)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"sglang serve $G $0 $H")))
+    (launch,) = read_launch_file("-", SERVERS, {"G": "9"}).launches
+    assert words(launch) == "9 $0?$0 $H?$H"
 
 
 # Words.
@@ -451,6 +462,7 @@ def test_marks_say_how_to_give_the_value() -> None:
         mark = Mark(name)
         assert mark.given == mark.asked == f"{name}, {missing}"
         assert mark.complaint == f"{name} {missing.removeprefix('which ')}"
+    assert (Mark("$TP").several, Piece("x").line) == (False, 0)  # one word, and where the word at hand stands
     mark = Mark("$TP", "line 2", ("4", "8"))
     assert mark.given == f"4 or 8, as $TP of line 2 decides, which is not defined here; {asked}"
     assert mark.asked == f"$TP of line 2, which is not defined here; {asked}"
@@ -539,7 +551,9 @@ def test_other_models(model: str) -> None:
         refuse_other_model(model)
 
 
-@pytest.mark.parametrize("model", ["org/GLM-5.3-Flash", "glm5next-x", "/qwen3/GLM53Flash", "glm", "glmx4", "org/tool"])
+@pytest.mark.parametrize(
+    "model", ["org/GLM-5.3-Flash", "glm5next-qwen", "/qwen3/GLM53Flash", "glm", "glmx4", "org/tool"]
+)
 def test_models_that_may_be_it(model: str) -> None:
     refuse_other_model(model)
 

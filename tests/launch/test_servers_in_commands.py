@@ -36,6 +36,7 @@ def words(text: str | list[str]) -> list[str]:
         ("python /x/vllm/entrypoints/openai/api_server.py m --tp 8", "vllm", False, False),
         ("docker run vllm/vllm-openai m --tp 8", "vllm", True, False),
         ("docker run r:5000/vllm/vllm-openai:v1@sha256:0 m --tp 8", "vllm", True, False),
+        ("docker run vllm/vllm-openai@sha256:0 m --tp 8", "vllm", True, False),
     ],
 )
 @pytest.mark.parametrize("shell", [True, False])
