@@ -18,7 +18,7 @@ from glm_kvplan.reading.secret_words import Concealed
 
 _BY_U, _AS_U = "what $U of line 1 decides", ", as $U of line 1 decides"
 # Read to the very end of the text, with nothing set before.
-_ALONE = ("run a$", "run $?", "run $", 'run "$"', "run a \\", "run a#b # c")
+_ALONE = ("run a$", "run $OPTIND", "run $?", "run $", 'run "$"', "run a \\", "run a#b # c")
 
 
 def scripts() -> list[str]:
@@ -256,7 +256,7 @@ def test_a_script_without_arguments_is_noted_once(script: str, told: bool) -> No
         ("read API_KEY <<< abcdefgh; run abcdefgh", [True]),
         ("NAME=abcdefgh; run abcdefgh", [False]),
         # what a loop puts together is no secret, so that not every word is one
-        ("TOKENS=; for i in {100..199}; do TOKENS+=w$i,; done; API_KEY=abcdefgh; run zzzzz abcdefgh", [False, True]),
+        ("SECRETS=; for i in {100..199}; do SECRETS+=w$i,; done; API_KEY=abcdefgh; run zzzzz abcdefgh", [False, True]),
     ],
 )
 def test_secrets_are_not_quoted(script: str, hidden: list[bool]) -> None:

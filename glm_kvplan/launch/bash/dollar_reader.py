@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,9}|[@*#?$!-]")
 _PREFIX = re.compile(r"[#!](?!\}|$)")
 _SPECIAL = re.compile(r"[@*#?$!0-9-]")
-_OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|:")
+_OPERATOR = re.compile(r":?[-=?+]|##?|%%?|//?|(?:\^\^?|,,?)(?=\})|:")
 
 
 class DollarReader(TextReader):

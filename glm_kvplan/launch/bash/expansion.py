@@ -16,7 +16,6 @@ from glm_kvplan.launch.bash.values import (
     first_of,
     known_text,
     mark_of,
-    missing,
     plain,
     text_of,
 )
@@ -128,16 +127,16 @@ class Expander:
     def calculated(self, expression: tuple[Part, ...], line: int) -> Scalar:
         """The number that an expression gives, as text."""
         text = self.scalar(expression, line)
-        mark = mark_of(text)
-        return self.evaluated(text_of(text), line) if mark is None else (Piece(_NUMBER, mark),)
+        found = mark_of(text) or self.evaluated(text_of(text))
+        return (Piece(_NUMBER, found),) if isinstance(found, Mark) else (Piece(str(found), None, line),)
 
-    def number(self, text: str, line: int) -> int | None:
+    def number(self, text: str) -> int | None:
         """The number that a text gives; None where it is not known."""
-        found = known_text(self.evaluated(text, line))
-        return None if found is None else int(found)
+        found = self.evaluated(text)
+        return None if isinstance(found, Mark) else found
 
-    def evaluated(self, text: str, line: int) -> Scalar:
-        """The number that a text gives, as text; variables in it may hold expressions themselves."""
+    def evaluated(self, text: str) -> int | Mark:
+        """The number that a text gives, or why it is not known; variables in it may hold expressions themselves."""
         unknown: Mark | None = None
 
         def value(name: str) -> int:
@@ -161,7 +160,7 @@ class Expander:
         except (arithmetic.ArithmeticProblem, RecursionError):  # A=A; $((A))
             if outer:
                 raise  # an index of the whole expression
-            return missing(_NUMBER)
+            return Mark(_NUMBER)
         finally:
             self.calculating = outer
-        return (Piece(str(result), None, line),) if unknown is None else (Piece(_NUMBER, unknown),)
+        return unknown or result

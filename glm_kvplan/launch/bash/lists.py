@@ -80,7 +80,7 @@ def element(shell: "Interpreter", name: str, index: str | None) -> Value:
 
 def number_in(shell: "Interpreter", index: str, values: Sequence[Scalar]) -> int | None:
     """The place in a list that an index means; None where that is not known, or before its start."""
-    at = shell.expander.number(index, 0)
+    at = shell.expander.number(index)
     if at is None or uncounted(values if at < 0 else values[:at]):
         return None
     at += len(values) if at < 0 else 0

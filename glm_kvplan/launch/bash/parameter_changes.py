@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from glm_kvplan.launch.bash.glob_patterns import LONGEST
 from glm_kvplan.launch.bash.lists import of_any_length
 from glm_kvplan.launch.bash.syntax import Parameter
-from glm_kvplan.launch.bash.values import Scalar, Table, first_of, known_text, mark_of, missing, plain, uncounted
+from glm_kvplan.launch.bash.values import Scalar, Table, elements, known_text, mark_of, missing, plain, uncounted
 from glm_kvplan.launch.marked_words import Mark, Piece
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def slice_of(expander: "Expander", part: Parameter, values: tuple[Scalar, ...], 
         return (missing(f"${{{part.name}[@]:...}}"),)
     start, length = numbers
     if part.name in ("@", "*"):
-        values = (first_of(expander.shell.special("0"), "0"), *values)
+        values = (*elements(expander.shell.special("0")), *values)
     start = start + len(values) if start < 0 else start
     if start < 0:
         return ()
@@ -35,9 +35,9 @@ def _bounds(expander: "Expander", part: Parameter, line: int) -> tuple[int, int 
     if text is None:
         return None
     start, colon, length = text.partition(":")
-    if "?" in start or not text.strip():
+    if not text.strip():
         return None
-    first, last = expander.number(start, line), expander.number(length, line)
+    first, last = expander.number(start), expander.number(length)
     return None if first is None or last is None else (first, last if colon else None)
 
 
@@ -46,7 +46,7 @@ def transformed(expander: "Expander", part: Parameter, value: Scalar, line: int)
     operator, text = part.operator, known_text(value)
     if text is None:
         return (Piece(f"${{{part.name}}}", mark_of(value)),)
-    if len(text) > LONGEST or (operator[0] in "^," and part.argument):
+    if len(text) > LONGEST:
         return missing(f"${{{part.name}...}}")
     if operator == ":":
         return _part_of(expander, part, text, line)
