@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
 _OPTIONS = {"e": "errexit", "u": "nounset", "a": "allexport", "f": "noglob"}
-_FOLLOWED = ("errexit", "nounset", "pipefail", "noglob")
 
 
 def _set(shell: "Interpreter", found: Started) -> Truth:
     words = list(found.words[1:])
+    if not words or words[-1].text in ("-o", "+o"):
+        shell.printed(missing("$(...)"))
     while words:
         text = words[0].text
         if text == "--" or text[:1] not in ("-", "+"):
             shell.scope.set_arguments(word.value for word in words[text == "--" :])
             return True
-        names = [_OPTIONS.get(letter, "") for letter in text[1:]]
+        names = [_OPTIONS.get(letter, letter) for letter in text[1:]]
         del words[0]
         if "o" in text and words:
             names.append(words.pop(0).text)
         for name in names:
+            shell.scope.set_option(name, text[0] == "-")
             if name == "allexport":
                 shell.scope.everything = text[0] == "-"
-            elif name in _FOLLOWED:
-                shell.scope.set_option(name, text[0] == "-")
     return True
 
 
@@ -66,27 +66,28 @@ def _getopts(shell: "Interpreter", found: Started) -> Truth:
         return False
     options, name = known_text(found.words[1].value), found.words[2].text
     arguments = tuple(word.value for word in found.words[3:]) or shell.arguments()
-    text = known_text(first_of(shell.get("OPTIND"), "OPTIND")) or "1"
-    counted = re.fullmatch("[0-9]{1,4}", text) is not None
-    at = max(1, int(text)) if counted else 1
-    _, letter = shell.option_letter if shell.option_letter[0] == at else (at, 1)
-    word = text_of(arguments[at - 1]) if at <= len(arguments) else ""
-    if options is None or not counted or (at <= len(arguments) and mark_of(arguments[at - 1]) is not None):
-        for one in (name, "OPTARG", "OPTIND"):
-            shell.assign(one, missing(f"${{{one}}}"))
-        return shell.doubt("`getopts`", found.line)
+    held = shell.get("OPTIND")
+    text = known_text(first_of(held, "OPTIND"))
+    at = max(1, int(text or 1)) if text is not None and re.fullmatch("[0-9]{0,4}", text) else None
+    given = arguments[at - 1] if at is not None and at <= len(arguments) else ()
+    if options is None or at is None or mark_of(given) is not None:
+        return _some_option(shell, name, found.line)
+    letter = shell.option_letter[1] if shell.option_letter[0] is held else 1
+    word = text_of(given)
     if letter == 1 and (not word.startswith("-") or len(word) < 2 or word == "--"):
         shell.assign("OPTIND", plain(str(at + (word == "--"))))
         shell.assign("OPTARG", UNSET)
         store(shell, name, plain("?"))
         return False
     option, rest = word[letter], word[letter + 1 :]
-    known = option in options.lstrip(":") and option != ":"
-    wants = known and options[options.rindex(option) + 1 :].startswith(":")
+    known = option in options and option != ":"
+    wants = known and options.partition(option)[2].startswith(":")
     value: Scalar | None = None
     if wants and rest:
         value = plain(rest)
     elif wants and at < len(arguments):
+        if uncounted((arguments[at],)):
+            return _some_option(shell, name, found.line)
         value, at = arguments[at], at + 1
     silent = options.startswith(":")
     if not known or (wants and value is None):
@@ -97,9 +98,15 @@ def _getopts(shell: "Interpreter", found: Started) -> Truth:
         store(shell, name, plain(option))
     if wants or not rest:
         at, letter = at + 1, 0
-    shell.option_letter = (at, letter + 1)
     shell.assign("OPTIND", plain(str(at)))
+    shell.option_letter = (shell.get("OPTIND"), letter + 1)
     return True
+
+
+def _some_option(shell: "Interpreter", name: str, line: int) -> Truth:
+    for one in (name, "OPTARG", "OPTIND"):
+        shell.assign(one, missing(f"${{{one}}}"))
+    return shell.doubt("`getopts`", line)
 
 
 ARGUMENT_COMMANDS: Mapping[str, Builtin] = {"set": _set, "shift": _shift, "getopts": _getopts}

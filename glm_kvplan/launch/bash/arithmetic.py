@@ -5,9 +5,10 @@ import re
 from collections.abc import Callable, Mapping
 
 _TOKEN = re.compile(
-    r"\s*(?:(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,2}#[0-9a-zA-Z]{1,20}|[0-9]{1,20})|([A-Za-z_]\w*(?:\[[^\[\]]*\])?)"
-    r"|(<<=|>>=|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%<>=!~&|^?:(),]))"
+    r"\s*(0[xX][0-9a-fA-F]{1,16}|[1-9][0-9]?#[0-9a-zA-Z]{1,20}|[0-9]{1,20}|[A-Za-z_]\w*(?:\[[^\[\]]*\])?"
+    r"|<<=|>>=|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%<>=!~&|^?:(),])"
 )
+_NAME = re.compile("[A-Za-z_]")
 _MOST, _DEEPEST = 500, 50
 
 
@@ -18,7 +19,8 @@ class ArithmeticProblem(Exception):
 def _quotient(left: int, right: int) -> int:
     if not right:
         raise ArithmeticProblem
-    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    found = abs(left) // abs(right)
+    return -found if left ^ right < 0 else found
 
 
 _BINARY: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
@@ -48,38 +50,43 @@ def calculate(text: str, value: Callable[[str], int], assign: Callable[[str, int
 
 class _Calculator:
     def __init__(self, text: str, value: Callable[[str], int], assign: Callable[[str, int | None], None]) -> None:
-        self.tokens: list[tuple[str, str]] = []
+        self.tokens: list[str] = []
         at = 0
         text = text.rstrip()
         while at < len(text):
             match = _TOKEN.match(text, at)
-            if match is None or len(self.tokens) > _MOST:
+            if match is None or len(self.tokens) == _MOST:
                 raise ArithmeticProblem
-            kind = "number" if match[1] else "name" if match[2] else "sign"
-            self.tokens.append((kind, match[1] or match[2] or match[3]))
+            self.tokens.append(match[1])
             at = match.end()
-        self.tokens += [("", ""), ("", "")]
+        self.tokens += ["", ""]
         self.value, self.assign = value, assign
         self.at = self.depth = 0
         self.skipped = 0  # above 0: in what `&&`, `||` and `?` pass over
 
     def whole(self) -> int:
-        found = self.comma() if self.tokens[0][0] else 0
-        self.expect("", "")
+        found = self.comma() if self.tokens[0] else 0
+        self.expect("")
         return found
 
     def accept(self, *signs: str) -> str:
-        kind, text = self.tokens[self.at]
-        if kind != "sign" or text not in signs:
+        text = self.tokens[self.at]
+        if text not in signs:
             return ""
         self.at += 1
         return text
 
-    def expect(self, kind: str, text: str | None = None) -> str:
-        if self.tokens[self.at][0] != kind or text not in (None, self.tokens[self.at][1]):
+    def expect(self, sign: str) -> None:
+        if self.tokens[self.at] != sign:
             raise ArithmeticProblem
         self.at += 1
-        return self.tokens[self.at - 1][1]
+
+    def name(self) -> str:
+        found = self.tokens[self.at]
+        if not _NAME.match(found):
+            raise ArithmeticProblem
+        self.at += 1
+        return found
 
     def deeper(self) -> None:
         self.depth += 1
@@ -94,9 +101,8 @@ class _Calculator:
 
     def ternary(self) -> int:
         self.deeper()
-        (kind, name), (_, sign) = self.tokens[self.at : self.at + 2]
-        if kind == "name" and sign in _ASSIGNS:
-            self.at += 2
+        if self.tokens[self.at + 1] in _ASSIGNS:
+            name, sign = self.name(), self.accept(*_ASSIGNS)
             new = self.ternary()
             found = new if sign == "=" else self.apply(sign[:-1], self.asked(name), new)
             self.assign(name, None if self.skipped else found)
@@ -104,7 +110,7 @@ class _Calculator:
             found = self.binary(0)
             if self.accept("?"):
                 first = self.passing(not found, self.comma)
-                self.expect("sign", ":")
+                self.expect(":")
                 second = self.passing(bool(found), self.ternary)
                 found = first if found else second
         self.depth -= 1
@@ -126,38 +132,39 @@ class _Calculator:
         return found
 
     def apply(self, sign: str, left: int, right: int) -> int:
-        return 0 if self.skipped else _wrapped(_APPLY[sign](left, right))
+        return right if self.skipped else _wrapped(_APPLY[sign](left, right))
 
     def asked(self, name: str) -> int:
-        return 0 if self.skipped else self.value(name)
+        return not self.skipped and self.value(name)
 
     def power(self) -> int:
         found = self.unary()
         if self.accept("**"):
             exponent = self.power()
-            if not 0 <= exponent < 64:
+            if exponent < 0:
                 raise ArithmeticProblem
-            found = _wrapped(found**exponent)
+            found = _wrapped(pow(found, exponent, 1 << 64))
         return found
 
     def unary(self) -> int:
         self.deeper()
         if sign := self.accept(*_UNARY):
-            found = _UNARY[sign](self.unary())
+            found = _wrapped(_UNARY[sign](self.unary()))
         elif sign := self.accept("++", "--"):
-            found = self.step(self.expect("name"), sign)
+            found = self.step(self.name(), sign)
         elif self.accept("("):
             found = self.comma()
-            self.expect("sign", ")")
-        elif self.tokens[self.at][0] == "number":
-            found = number(self.expect("number"))
+            self.expect(")")
+        elif self.tokens[self.at][:1].isdigit():
+            found = number(self.tokens[self.at])
+            self.at += 1
         else:
-            name = self.expect("name")
+            name = self.name()
             found = self.asked(name)
             if sign := self.accept("++", "--"):
                 self.step(name, sign)
         self.depth -= 1
-        return int(found)
+        return found
 
     def step(self, name: str, sign: str) -> int:
         found = _wrapped(self.asked(name) + (1 if sign == "++" else -1))
@@ -167,13 +174,11 @@ class _Calculator:
 
 def number(text: str) -> int:
     """A number as bash writes it: decimal, 0x, a leading 0 for octal, base#digits."""
+    base, _, digits = text.rpartition("#")
     try:
-        if "#" in text:
-            base, _, digits = text.partition("#")
-            return _wrapped(int(digits, int(base)))
-        if len(text) > 1 and text[0] == "0" and text[1] not in "xX":
-            return _wrapped(int(text, 8))
-        return _wrapped(int(text, 0))
+        if base:
+            return _wrapped(int(f"0{digits}", int(base)))  # the 0: 16#0x1 is none
+        return _wrapped(int(text, 8 if re.match("0[0-9]", text) else 0))
     except ValueError:
         raise ArithmeticProblem from None
 

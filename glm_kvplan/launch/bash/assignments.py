@@ -75,13 +75,16 @@ def _list(shell: "Interpreter", found: Assignment, nodes: tuple[WordNode | Assig
 
 
 def _table(shell: "Interpreter", found: Assignment, nodes: tuple[WordNode | Assignment, ...], before: Table) -> Value:
-    values = dict(before.values) if found.append else {}
+    held = dict(before.values)
+    values = held if found.append else {}
     for node in nodes:
-        key = None if isinstance(node, WordNode) else index_of(shell, node.subscript)
-        if isinstance(node, WordNode) or key is None or key == OPEN:
+        if isinstance(node, WordNode):
+            return some_list(found.name)
+        key = index_of(shell, node.subscript) or ""
+        if key == OPEN:
             return some_list(found.name)
         value = _scalar(shell, node)
-        values[key] = _appended(shell, found.name, values.get(key, UNSET), value) if node.append else value
+        values[key] = _appended(shell, found.name, held.get(key, UNSET), value) if node.append else value
         shell.scope.keep_secret(key, values[key])
     return Table(values)
 

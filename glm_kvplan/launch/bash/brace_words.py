@@ -36,7 +36,7 @@ def with_braces(parts: tuple[Part, ...]) -> list[tuple[Part, ...]]:
             raise _NotKnown  # bash has ways of its own with a brace too many, and with `{},`
         return [_parts(word) for word in _words(atoms, text)]
     except _NotKnown:
-        return [(Given(missing("{...}")[0], True),)]
+        return [(Given(missing("{...}")[0], False),)]
 
 
 def _parts(atoms: Sequence[_Atom]) -> tuple[Part, ...]:
@@ -81,5 +81,6 @@ def _options(atoms: Sequence[_Atom], text: str) -> Sequence[Sequence[_Atom]] | N
     numbers = range(first, last + 1, by) if first <= last else range(first, last - 1, -by)
     if len(numbers) > _MOST:
         raise _NotKnown
-    padded = any(re.match("-?0[0-9]", end) for end in match.group(1, 2))
-    return [str(number).zfill(max(map(len, match.group(1, 2))) if padded else 0) for number in numbers]
+    ends = match.group(1, 2)
+    width = max(map(len, ends)) * any(re.match("-?0[0-9]", end) for end in ends)
+    return [str(number).zfill(width) for number in numbers]

@@ -27,22 +27,25 @@ def conditional(shell: "Interpreter", branches: Sequence[tuple[Body, Body]]) -> 
 def alternatives(shell: "Interpreter", found: Case) -> Truth:
     """`case`."""
     subject = shell.expander.scalar(found.word.parts, found.word.line)
-    mark, text = mark_of(subject), text_of(subject)
+    mark = mark_of(subject)
+    text = text_of(subject) if mark is None else None
     ways: list[Callable[[], Truth]] = []
     for nodes, body in found.alternatives:
-        fits = False
+        fits = may_fit = False
         for node in nodes:
             pattern = shell.expander.pattern(node.parts, node.line)
             if isinstance(pattern, Mark):
-                mark = mark or pattern
-            elif pattern.takes_everything or (mark is None and pattern.matches(text)):
+                mark, may_fit = mark or pattern, True
+            elif pattern.takes_everything or (text is not None and pattern.matches(text)):
                 fits = True
-        if mark is None and fits:
+            else:
+                may_fit |= text is None
+        if fits and not ways:
             return shell.run_body(body)
-        if mark is not None:
+        if fits or may_fit:
             ways.append(partial(shell.run_body, body))
-            if fits:
-                break
+        if fits:
+            break
     else:
         ways.append(lambda: True)
     if mark is None:
@@ -78,7 +81,7 @@ def branched(shell: "Interpreter", mark: Mark, ways: Sequence[Callable[[], Truth
     shell.grow(sum(256 * weight(value) for changes, _, _ in going for value in changes.values()))
     shell.scope.join([changes for changes, _, _ in going], mark, shell.get)
     if any(outputs):
-        shell.printed(first_of(joined(outputs, "$(...)", mark), "$(...)"))
+        shell.printed(first_of(joined(outputs, "", mark), ""))
     return _left_over(shell, [(status, left) for _, status, left in going], mark)
 
 
@@ -86,13 +89,13 @@ def _left_over(shell: "Interpreter", ways: Sequence[tuple[Truth, Leave | None]],
     """The status after branches. Where each has left, the one that leaves least counts; the others may have left."""
     stays = [status for status, left in ways if left is None]
     leaves = [left for _, left in ways if left is not None]
-    least = None if stays else min(leaves, key=lambda left: left.reach)
+    least = None if stays else min(leaves, key=lambda left: left.reach).way
     for left in leaves:
         frame = frame_of(shell.leaving, left)
-        if frame is not None and (least is None or left.way != least.way):
+        if frame is not None and left.way != least:
             frame.left.append(Left(mark, left.kind, left.status))
-    statuses = stays or [left.status for left in leaves if least is not None and left.way == least.way]
+    statuses = stays or [left.status for left in leaves if left.way == least]
     status = statuses[0] if all(one == statuses[0] for one in statuses) else mark
     if least is not None:
-        raise Leave(least.kind, least.levels, status)
+        raise Leave(*least, status)
     return status

@@ -75,9 +75,9 @@ def _number_told(value: Scalar) -> Truth:
 
 
 def _test(shell: "Interpreter", found: Started) -> Truth:
-    words = found.words[1:]
-    if found.words[0].text == "[":
-        words = words[:-1] if words and words[-1].text == "]" else words
+    words = list(found.words[1:])
+    if found.words[0].text == "[" and (not words or words.pop().text != "]"):
+        return False
     return truth.test_command(shell, words, found.line)
 
 
@@ -89,7 +89,7 @@ def _let(shell: "Interpreter", found: Started) -> Truth:
 
 
 def _cd(shell: "Interpreter", found: Started) -> Truth:
-    words = [word for word in found.words[1:] if not re.fullmatch("-[LPe@-]*", word.text)]
+    words = [word for word in found.words[1:] if not re.fullmatch("-[LPe@-]*|[-+][0-9]+", word.text)]
     folder = known_text(words[0].value) if words else None
     here = known_text(shell.scope.folder) if shell.scope.folder is not None else None
     if folder is not None and not folder.startswith("/"):

@@ -21,12 +21,9 @@ def pipeline(shell: "Interpreter", parts: Sequence[Statement]) -> Truth:
     """What its commands assign stays inside; what the last one prints of the others' output is not known."""
     if len(parts) == 1:
         return shell.execute(parts[0])
-    outer = shell.output
-    statuses: list[Truth] = []
+    outer, shell.output = shell.output, None
     try:
-        for part in parts:
-            shell.output = None if outer is None else []
-            statuses.append(shell.apart(partial(shell.execute, part)))
+        statuses = [shell.apart(partial(shell.execute, part)) for part in parts]
     finally:
         shell.output = outer
     shell.printed(missing("$(...)"))

@@ -1,6 +1,7 @@
 """Simple commands of a shell script's text: assignments, words and redirections."""
 
 import re
+from abc import abstractmethod
 
 from glm_kvplan.launch.bash.dollar_reader import NAME
 from glm_kvplan.launch.bash.syntax import Assignment, Document, Redirect, Simple, Statement, Text, WordNode
@@ -51,28 +52,20 @@ class CommandReader(WordReader):
             raise self.fail(f"{self.peek()!r} is not expected here" if self.peek() else "the text ends in a command")
         return Simple(tuple(assignments), tuple(words), tuple(redirects), line)
 
-    def assignment(self) -> Assignment | None:
-        if not _ASSIGNMENT.match(self.text, self.at):
-            return None
-        name = self.take(NAME)
-        index = self.subscript() if self.peek() == "[" else None
-        operator = self.take(_ASSIGNS)
-        if not operator:
-            return None
-        if self.peek() == "(":
-            self.at += 1
-            return Assignment(name, index, operator == "+=", self.array(name))
-        value = self.word(assigned=True)
-        return Assignment(name, index, operator == "+=", value or WordNode((), self.line))
-
-    def element(self, name: str) -> Assignment | None:
-        """`[index]=value` among the values of a list."""
+    def assignment(self, listed: str = "") -> Assignment | None:
+        """`name=value`, `name[index]=value` or `name=(values)`; in the list `listed`, `[index]=value`."""
         start = self.at
-        if _KEYED.match(self.text, start):
-            index = self.subscript()
+        if (_KEYED if listed else _ASSIGNMENT).match(self.text, start):
+            name = listed or self.take(NAME)
+            index = self.subscript() if self.peek() == "[" else None
             if operator := self.take(_ASSIGNS):
-                value = self.word(assigned=True)
-                return Assignment(name, index, operator == "+=", value or WordNode((), self.line))
+                value: WordNode | tuple[WordNode | Assignment, ...]
+                if not listed and self.peek() == "(":
+                    self.at += 1
+                    value = self.array(name)
+                else:
+                    value = self.word(assigned=True) or WordNode((), self.line)
+                return Assignment(name, index, operator == "+=", value)
         self.at = start
         return None
 
@@ -84,7 +77,7 @@ class CommandReader(WordReader):
             if self.peek() == ")":
                 self.at += 1
                 return tuple(found)
-            word = self.element(name) or self.word()
+            word = self.assignment(name) or self.word()
             if word is None:
                 if self.peek():
                     raise self.fail(f"{self.peek()!r} is not expected in the list {name}=(")
@@ -108,6 +101,6 @@ class CommandReader(WordReader):
             self.documents.append((document, delimiter, literal, operator == "<<-"))
         return Redirect(operator, target, number, document)
 
+    @abstractmethod
     def function(self, name: str) -> Statement:
         """The definition of a function whose name is read."""
-        raise NotImplementedError

@@ -1,6 +1,7 @@
 """Compound commands of a shell script's text: if, while, for, case and `[[`."""
 
 import re
+from abc import abstractmethod
 
 from glm_kvplan.launch.bash import syntax
 from glm_kvplan.launch.bash.command_reader import CommandReader
@@ -10,30 +11,27 @@ _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|\{|\}|!|\[\[)"
     r"(?=[ \t\n;&|<>()]|\\\n|$)"
 )
-_IN = re.compile(r"in(?=[ \t\n;]|$)")
+_IN = re.compile(r"in(?=[ \t\n;(]|$)")
 _TEST_OPERATOR = re.compile(r"&&|\|\||[()<>]")
 
 
 class CompoundReader(CommandReader):
     """Compound commands; the lists of statements within them are the subclass's."""
 
+    @abstractmethod
     def body(self, *ends: str) -> Body:
         """The statements up to one of the reserved words `ends`, or the text's end."""
-        raise NotImplementedError
 
     def reserved(self) -> str:
         match = _RESERVED.match(self.text, self.at)
         return match[0] if match else ""
 
-    def keyword(self, word: str) -> bool:
+    def keyword(self, word: str) -> None:
         """Past a reserved word, which may be missing only at the text's end."""
-        self.newlines()
         if self.reserved() == word:
             self.at += len(word)
-            return True
-        if self.peek():
+        elif self.peek():
             raise self.fail(f"{word} is expected here")
-        return False
 
     def name_here(self) -> str:
         word = self.word()
@@ -58,7 +56,6 @@ class CompoundReader(CommandReader):
             condition = self.body("then")
             self.keyword("then")
             branches.append((condition, self.body("elif", "else", "fi")))
-            self.newlines()
             word = self.reserved()
         if word == "else":
             self.at += len(word)
@@ -74,28 +71,25 @@ class CompoundReader(CommandReader):
     def for_loop(self, line: int) -> Statement:
         self.at += len("for")
         self.blanks()
-        counting: list[tuple[Part, ...]] = []
-        name, words = "", None
         if self.peek(2) == "((":
-            counting = self.counting_parts(line)
-        else:
-            name = self.name_here()
-            self.newlines()
-            if self.take(_IN):
-                words = self.words_of_line()
+            start, test, step = self.counting_parts(line)
+            return syntax.CountingFor(start, test, step, self.for_body(), line)
+        name = self.name_here()
+        self.newlines()
+        words = self.words_of_line() if self.take(_IN) else None
+        return syntax.For(name, words, self.for_body(), line)
+
+    def for_body(self) -> Body:
         self.newlines()
         if self.peek() == ";":
             self.at += 1
         self.newlines()
-        if self.reserved() == "{":
-            self.at += 1
-            body = self.body("}")
-            self.keyword("}")
-        else:
-            body = self.do_body()
-        if counting:
-            return syntax.CountingFor(counting[0], counting[1], counting[2], body, line)
-        return syntax.For(name, words, body, line)
+        if self.reserved() != "{":
+            return self.do_body()
+        self.at += 1
+        found = self.body("}")
+        self.keyword("}")
+        return found
 
     def counting_parts(self, line: int) -> list[tuple[Part, ...]]:
         """The three expressions of `for ((...))`."""
@@ -122,9 +116,8 @@ class CompoundReader(CommandReader):
         if subject is None:
             raise self.fail("case needs a word")
         self.newlines()
-        if not self.text.startswith("in", self.at):
+        if not self.take(_IN):
             raise self.fail("in is expected here")
-        self.at += 2
         found = []
         while True:
             self.newlines()
@@ -179,16 +172,14 @@ class CompoundReader(CommandReader):
                 tokens.append(self.expression_pattern())
 
     def expression_pattern(self) -> WordNode:
-        """The right side of `=~`, in which parentheses and bars are plain."""
-        line = self.line
+        """The right side of `=~`, in which bars are plain, and all that stands in parentheses."""
+        line, depth = self.line, 0
         parts: list[Part] = []
-        while self.at < len(self.text) and self.text[self.at] not in " \t\n":
-            if self.text[self.at] in "();&|<>":
-                parts.append(Text(self.text[self.at], False))
+        while (char := self.peek()) and (depth or char not in ") \t\n;&<>"):
+            if char in "(|) \t\n;&<>":
+                depth += (char == "(") - (char == ")")
+                parts.append(Text(char, False))
                 self.at += 1
-                continue
-            word = self.word()
-            if word is None:
-                break
-            parts += word.parts
+            elif word := self.word():
+                parts += word.parts
         return WordNode(tuple(parts), line)

@@ -1,12 +1,13 @@
 """`declare`, `local`, `export`, `unset` and their like, and what a declaration makes of every later value."""
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.assignments import assigned, store
 from glm_kvplan.launch.bash.leaving import Truth
-from glm_kvplan.launch.bash.lists import target_of, without_element
+from glm_kvplan.launch.bash.lists import of_any_length, target_of, without_element
 from glm_kvplan.launch.bash.started_commands import Started
 from glm_kvplan.launch.bash.syntax import Part, Text
 from glm_kvplan.launch.bash.values import (
@@ -20,6 +21,7 @@ from glm_kvplan.launch.bash.values import (
     mark_of,
     missing,
     plain,
+    text_of,
 )
 from glm_kvplan.launch.marked_words import Mark, Piece
 
@@ -28,25 +30,25 @@ if TYPE_CHECKING:
 
 DECLARE = ("export", "declare", "typeset", "local", "readonly")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?)(\+?)=")
+_OPTIONS = re.compile("[-+][A-Za-z]+|--")
 _SHAPES = frozenset("ilu")  # letters of attributes that change what is assigned
 
 
 def as_assignment(parts: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]] | None:
     """A word that spells an assignment: `name=` and the parts of its value."""
-    first = parts[0] if parts else None
-    match = _ASSIGNMENT.match(first.text) if isinstance(first, Text) and not first.quoted else None
-    if match is None or not isinstance(first, Text):
-        return None
-    rest = first.text[match.end() :]
-    return match[0], (Text(rest, False), *parts[1:]) if rest else parts[1:]
+    match parts:
+        case (Text(text, False as quoted), *others) if match := _ASSIGNMENT.match(text):
+            return match[0], (Text(text[match.end() :], quoted), *others)
+        case _:
+            return None
 
 
 def declare(shell: "Interpreter", found: Started) -> Truth:
     """The five commands that declare."""
     command = found.words[0].text
-    given = [word.text for word in found.words[1:] if re.fullmatch("[-+][A-Za-z]+", word.text)]
+    given = [word.text for word in found.words[1:] if _OPTIONS.fullmatch(word.text)]
     on = "".join(text[1:] for text in given if text[0] == "-")
-    off = "".join(text[1:] for text in given if text[0] == "+") + ("x" if command == "export" and "n" in on else "")
+    off = "".join(text[1:] for text in given if text[0] == "+")
     if "p" in on or "F" in on or (command != "export" and "f" in on):
         shell.printed(missing("$(...)"))
         return shell.doubt(f"`{command}`", found.line)
@@ -54,19 +56,18 @@ def declare(shell: "Interpreter", found: Started) -> Truth:
         raise InputError(f"{shell.place(found.line)}: `{command} -n` is not read here; give the launch command alone")
     if command == "local" and not shell.locals:
         return False
-    if command == "export" and "f" in on:
+    if "f" in on:
         return True
     is_local = command in ("local", "declare", "typeset") and bool(shell.locals) and "g" not in on
     attributes = (on, off, command == "readonly")
     status: Truth = True
-    for word in found.words[1:]:
-        match = _ASSIGNMENT.match(word.text)
-        target, index = target_of(match[1] if match else word.text)
-        if not target or (index is not None and not match):
-            if mark_of(word.value) is not None:
-                shell.note(f"{shell.place(found.line)}: what `{command}` is given is not known here, nor what it sets")
+    for word in [word for word in found.words[1:] if not _OPTIONS.fullmatch(word.text)]:
+        match = _ASSIGNMENT.match(text_of(takewhile(lambda piece: piece.mark is None, word.value)))
+        if match is None and mark_of(word.value) is not None:
+            shell.note(f"{shell.place(found.line)}: what `{command}` is given is not known here, nor what it sets")
             continue
-        if match and "r" in shell.scope.attributes(target) and not (is_local and target not in shell.locals[-1]):
+        target, _ = target_of(match[1] if match else word.text)
+        if not target or _refused(shell, target, is_local, assigns=match is not None):
             status = False
             continue
         _begin(shell, target, is_local, attributes)
@@ -80,11 +81,17 @@ def declare(shell: "Interpreter", found: Started) -> Truth:
     return status
 
 
+def _refused(shell: "Interpreter", name: str, is_local: bool, *, assigns: bool) -> bool:
+    """Whether bash lets a variable be that is not to be changed; a local one may hide it if it is a caller's own."""
+    hides = is_local and name not in shell.locals[-1]
+    own = any(name in frame for frame in shell.locals)
+    return "r" in shell.scope.attributes(name) and (not own if hides else assigns)
+
+
 def _assign(shell: "Interpreter", target: str, value: Scalar, append: bool, outside: bool) -> None:
-    name, index = target_of(target)
-    hiding = next((frame for frame in shell.locals if name in frame), None) if outside else None
+    hiding = next((frame for frame in shell.locals if target in frame), None) if outside else None
     if hiding is not None:
-        hiding[name] = missing(f"${{{name}}}") if append or index is not None else value
+        hiding[target] = missing(f"${{{target}}}") if append else value
     else:
         store(shell, target, value, append)
 
@@ -99,21 +106,18 @@ def _begin(shell: "Interpreter", name: str, is_local: bool, attributes: tuple[st
         shell.scope.set(key, plain(""))
     if _SHAPES & {*on, *off}:
         shell.scope.set(f"{name}/", plain(shell.scope.attributes(name).replace("s", "") + "s" * bool(_SHAPES & {*on})))
-    if "A" in on and not isinstance(shell.scope.get(name), Table):
-        shell.assign(name, Table({}))
-    elif "a" in on and not isinstance(shell.scope.get(name), Array | Table):
-        held = shell.scope.get(name)
-        shell.assign(name, Array((held,) if isinstance(held, tuple) else ()))
+    held = shell.scope.get(name)
+    if {"a", "A"} & {*on} and not isinstance(held, Array | Table) and not of_any_length(held):
+        kept = {"0": held} if isinstance(held, tuple) else {}
+        shell.assign(name, Table(kept) if "A" in on else Array(tuple(kept.values())))
 
 
 def _finish(shell: "Interpreter", name: str, command: str, attributes: tuple[str, str, bool]) -> None:
     on, off, readonly = attributes
     if readonly or "r" in on:
         shell.scope.set(f"{name}/", plain(shell.scope.attributes(name) + "r"))
-    if "x" in off:
-        shell.scope.exported[name] = False
-    elif command == "export" or "x" in on:
-        shell.scope.exported[name] = True
+    if command == "export" or "x" in (*on, *off):
+        shell.scope.exported[name] = "x" not in off and "n" not in on
 
 
 def _after(value: Scalar, length: int) -> Scalar:
@@ -122,20 +126,22 @@ def _after(value: Scalar, length: int) -> Scalar:
     for piece in value:
         cut = min(length, len(piece.text))
         length -= cut
-        if cut < len(piece.text) or (piece.mark is not None and not cut):
-            found.append(piece._replace(text=piece.text[cut:]))
+        found.append(piece._replace(text=piece.text[cut:]))
     return tuple(found)
 
 
 def unset(shell: "Interpreter", found: Started) -> Truth:
-    words = [word.text for word in found.words[1:] if not re.fullmatch("-[fvn]+", word.text)]
-    options = "".join(word.text for word in found.words[1:] if re.fullmatch("-[fvn]+", word.text))
+    words = [word.text for word in found.words[1:]]
+    options = "".join(word for word in words if _OPTIONS.fullmatch(word))
     status: Truth = True
+    if "n" in options:
+        return True  # what a reference goes by, and we have none
     for word in words:
         name, index = target_of(word)
-        if "f" in options or ("v" not in options and shell.scope.get(word) is None and word in shell.scope.functions):
+        is_set = not isinstance(shell.scope.get(word), Unset | None)
+        if "f" in options or ("v" not in options and not is_set and word in shell.scope.functions):
             shell.scope.functions.pop(word, None)
-        elif not name or "n" in options:
+        elif not name:
             continue
         elif "r" in shell.scope.attributes(name):
             status = False
@@ -143,6 +149,7 @@ def unset(shell: "Interpreter", found: Started) -> Truth:
             shell.assign(name, without_element(shell, name, index.strip("\"'")))
         else:
             shell.scope.set(f"{name}/", plain(""))
+            shell.scope.exported[name] = False
             shell.assign(name, UNSET)
     return status
 
@@ -155,7 +162,7 @@ def shaped(name: str, attributes: str, value: Value) -> Value:
             return scalar
         return (Piece(f"${name}", mark_of(scalar) or Mark(f"${{{name}}}")),)
 
-    if value is None or isinstance(value, Unset):
+    if isinstance(value, Unset | None):
         return value
     if isinstance(value, Array):
         return Array(tuple(map(one, value.values)))

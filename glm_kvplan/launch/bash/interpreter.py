@@ -65,7 +65,7 @@ class Interpreter:
         self.substituted: Truth  # of the last substitution in the command at hand
         self.testing = 0  # above 0: a status is asked for, so `set -e` does not end the script
         self.repeating = False  # in a round of a loop that shows only what changes
-        self.option_letter = (0, 0)  # where getopts stands: OPTIND, and the letter in that word
+        self.option_letter: tuple[Value, int] = (None, 1)  # what getopts has assigned to OPTIND, and the letter there
         # Frames that were open when the substitution began, commands that started the engine, as far as `on_command`
         # counts them, the line of a text inside this one whose lines are not counted.
         self.printing = self.started = self.base_line = self.size = self.commands = 0
