@@ -8,6 +8,7 @@ from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.flags import FLAGS
 from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.engines.sglang.option_lists import option_table, releases_with
+from glm_kvplan.engines.vllm import launch_command as vllm
 from glm_kvplan.errors import InputError
 
 RELEASES = ("0.5.20", "0.5.21", "0.5.22", "0.5.23")
@@ -148,3 +149,19 @@ def test_config_is_read_for_the_spelling_that_the_engine_looks_for(tmp_path: Pat
     command = read_launch_command("sglang serve x --config=run.yaml")
     assert command.flags == {}
     assert "--config FILE with a blank" in command.warnings[0]
+
+
+@pytest.mark.parametrize("words", ["sglang serve --tp 8", "python -m sglang.launch_server --tp 8"])
+def test_a_launch_that_names_no_model_is_told(words: str) -> None:
+    """--model-path has no default in the engine's parser; where it is not known what starts, nothing is said."""
+    assert [note for note in read_launch_command(words).warnings if "does not start without" in note]
+    for other in (words.replace("--tp", "--model-path x --tp"), "--tp 8"):
+        assert not [note for note in read_launch_command(other).warnings if "no model" in note]
+
+
+def test_vllm_serves_another_model_where_none_is_named() -> None:
+    """config/model.py at 0.33.0: Qwen/Qwen3-0.6B."""
+    told = vllm.read_launch_command("vllm serve --tensor-parallel-size 8", "0.33.0").warnings
+    assert [note for note in told if "one of its own" in note]
+    for other in ("vllm serve x --tensor-parallel-size 8", "--tensor-parallel-size 8"):
+        assert not [note for note in vllm.read_launch_command(other, "0.33.0").warnings if "no model" in note]

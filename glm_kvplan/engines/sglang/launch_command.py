@@ -55,6 +55,8 @@ def command_of(
     if not (patched or launch.wrapped):
         refuse_unknown(options, table)
     model = _value(options, "--model-path") or model
+    if model is None and launch.engine and not launch.wrapped:
+        warnings.append("the launch names no model; SGLang does not start without, and this plans GLM-5.3-Flash")
     environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     role = str(options.flags.get("disaggregation_mode", "null"))
     return LaunchCommand(

@@ -56,6 +56,8 @@ def command_of(
         warnings.append(f"{named.place}: --model is ignored beside the model itself")
     if model is not None:
         defined(model, "the model")
+    elif launch.engine and not launch.wrapped:
+        warnings.append("the launch names no model; vLLM then serves one of its own, and this plans GLM-5.3-Flash")
     environment = {name: defined(launch.environment[name], name) for name in ENVIRONMENT if name in launch.environment}
     revision = options.other.get("--revision")
     return LaunchCommand(
