@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from glm_kvplan.certainty import Whose
+from glm_kvplan.certainty import Certainty, Whose
 from glm_kvplan.engines.ledger import Ledger
 
 # Measures that every engine gives, under these names; an engine's own stand beside them under its own names.
@@ -50,6 +50,7 @@ class Started(NamedTuple):
     parts: Mapping[str, int]
     bounds: tuple[Bound, ...]
     ledgers: tuple[Ledger, ...]
+    certainty: Certainty  # of what comes of its memory: sizes, requests, free bytes; prices of units are exact
     notes: tuple[str, ...] = ()  # how its memory was found
 
     def measure(self, name: str) -> int | float | str | None:

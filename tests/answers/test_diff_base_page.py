@@ -8,6 +8,7 @@ from glm_kvplan.answers.diff.base_page import base_page
 from glm_kvplan.answers.diff.diff_answer import DiffAnswer, SideShown, answer_diff, notes_of
 from glm_kvplan.answers.diff.diff_page import diff_page
 from glm_kvplan.answers.diff.starts import Side
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.changes import Change
 from glm_kvplan.engines.measures import Measure
 from glm_kvplan.engines.planner import plan
@@ -83,7 +84,7 @@ def test_a_file_of_one_side_says_what_it_holds_and_why_the_other_does_not() -> N
         Measure("requests_at_context", 64, "request", "deployment"),
         Measure("cache_bytes", 5, "byte", "deployment"),
     )
-    alone = OneSide(SideShown("a", diff().a.head), 8192, measures)
+    alone = OneSide(SideShown("a", diff().a.head, "derived"), 8192, measures)
     (section,) = page(FileDiff("x", UNCLEAR, None, alone, "it was broken", None)).sections
     assert lines(section)[0] == ("before: it was broken", "bad") and lines(section)[2][1] == "muted"
     shown = table(page(FileDiff("x", UNCLEAR, None, alone, "it was broken", None)))
@@ -158,3 +159,14 @@ def test_what_is_the_same_on_both() -> None:
     assert len(diff_page(found).sections) == 2 and len(diff_page(two).lead) == 4
     same = diff_page(found._replace(changes=())).sections
     assert len(same) == 2 and lines(same[0]) == [("nothing that touches memory changes", "")]
+
+
+def test_whose_numbers_are_estimated_is_said() -> None:
+    def said(a: Certainty, b: Certainty) -> list[str]:
+        found = diff()
+        page = diff_page(found._replace(a=found.a._replace(certainty=a), b=found.b._replace(certainty=b)))
+        return [str(line.text) for line in page.sections[-1].blocks[1:] if isinstance(line, Line)]
+
+    assert said("derived", "derived") == []
+    assert said("derived", "estimated") == ["sizes, requests and free memory of B are estimated"]
+    assert "of A, B are" in said("estimated", "upper bound")[0]

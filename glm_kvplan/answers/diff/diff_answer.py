@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from glm_kvplan.answers.diff.starts import Side, alike, one_engine, start_changes
+from glm_kvplan.certainty import Certainty
 from glm_kvplan.engines.answer_head import Head
 from glm_kvplan.engines.by_name import head_of
 from glm_kvplan.engines.changes import Change
@@ -12,6 +13,7 @@ from glm_kvplan.show.said import Text, say
 class SideShown(NamedTuple):
     label: str
     head: Head
+    certainty: Certainty  # of its sizes, requests and free bytes
 
 
 class DiffAnswer(NamedTuple):
@@ -46,7 +48,7 @@ def answer_diff(a: Side, b: Side) -> DiffAnswer:
 
 def side_shown(side: Side) -> SideShown:
     """One side without its memory."""
-    return SideShown(side.label, head_of(side.plan.given))
+    return SideShown(side.label, head_of(side.plan.given), side.start.certainty)
 
 
 def notes_of(answer: DiffAnswer) -> tuple[Text, ...]:

@@ -30,7 +30,10 @@ def diff_page(answer: DiffAnswer) -> Page:
     equal = [count(answer.equal_numbers, "number")]
     if answer.equal_flags is not None:
         equal.append(count(answer.equal_flags, "resolved flag"))
-    alike = Section((Line(say("the same on both: {equal}", equal=tuple(equal)), "muted"),))
+    last = [Line(say("the same on both: {equal}", equal=tuple(equal)), "muted")]
+    if unsure := tuple(name for name, side in (("A", answer.a), ("B", answer.b)) if side.certainty != "derived"):
+        last.append(Line(say("sizes, requests and free memory of {sides} are estimated", sides=unsure), "muted"))
+    alike = Section(tuple(last))
     return Page(
         _name("A", answer.a), tuple(lead), (*(sections or (nothing,)), alike), answer.warnings, notes_of(answer)
     )

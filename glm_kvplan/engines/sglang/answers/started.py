@@ -32,6 +32,7 @@ def started(
         {} if answer.map is None else {segment.name: segment.nbytes for segment in answer.map.segments},
         tuple(_bounds(plan, answer, context)),
         cost.stages[answer.stage].ledgers,
+        answer.certainty,
         tuple(answer.weight_notes),
     )
 

@@ -32,6 +32,7 @@ def started(
         {} if failure is not None else _parts(begun),
         tuple(_bounds(begun, context)),
         _ledgers(plan, context),
+        begun.certainty,
         begun.notes,
     )
 
