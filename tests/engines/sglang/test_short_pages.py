@@ -245,12 +245,12 @@ def test_how_far_the_estimate_moves_what_is_served() -> None:
 
 @pytest.mark.parametrize(("free", "tone"), [(99, "bad"), (100, "careful"), (129, "careful"), (130, "good")])
 def test_the_tone_of_what_stays_free(free: int, tone: str) -> None:
-    """Needed are 100, estimated to 30."""
+    """Needed are 100, to 30."""
     found = advised("fits")
     headroom = found.headroom._replace(free_bytes=free * GIB, needed_bytes=100 * GIB, unsure_bytes=30 * GIB)
     (line,) = lines(sections(found._replace(headroom=headroom))["Headroom"])
     assert line.tone == tone
-    told = f"{gib(free * GIB)} stay free; serving takes ~100.0 GiB of it, estimated to 30.0 GiB"
+    told = f"{gib(free * GIB)} stay free on a GPU; serving takes ~100.0 GiB of it (+-30.0 GiB)"
     assert str(line.text) == told
 
 

@@ -110,7 +110,7 @@ def _beside(answer: AdviseAnswer) -> Iterator[Line]:
     headroom = answer.headroom
     yield Line(
         say(
-            "{left} stay free; serving takes ~{needed} of it, estimated to {unsure}",
+            "{left} stay free on a GPU; serving takes ~{needed} of it (+-{unsure})",
             left=at_most(gib(headroom.free_bytes), answer.memory),
             needed=gib(headroom.needed_bytes),
             unsure=gib(headroom.unsure_bytes),

@@ -25,8 +25,8 @@ _SAID = {
     "it allocates them; lower --mem-fraction-static",
     "prompt": "the pools fit, but the first prompt of {prompt} tokens dies: {have}, it needs ~{needed} GiB ({items}); "
     "lower --mem-fraction-static or --chunked-prefill-size",
-    "error": "{have} and a prompt of {prompt} tokens needs ~{needed} GiB ({items}), which is estimated to {unsure} "
-    "GiB: lower --mem-fraction-static or --chunked-prefill-size to be safe",
+    "error": "{have} and a prompt of {prompt} tokens needs ~{needed} GiB ({items}), +-{unsure} GiB: lower "
+    "--mem-fraction-static or --chunked-prefill-size to be safe",
     "batch": "{have}: one prompt of {prompt} tokens fits, but a prefill batch whose contexts add up to more than "
     "{limit} tokens (cached prefixes count; the pool holds {pool}) dies, because this release does not bound the "
     "indexer's logits; lower --chunked-prefill-size or take a later release",
