@@ -337,6 +337,8 @@ def test_a_whole_boot_log_is_read_and_its_verdict_names_the_draft() -> None:
     assert answer.plan.deployment.speculative_draft_model_path == "/draft"
     rows = {row.name: row.printed for row in answer.rows}
     assert rows["draft token pool K size"] == rows["draft token pool V size"] == "5.50"
+    unknown = [row[2:] for row in answer.rows if row.name.startswith("draft token pool ") and "size" in row.name]
+    assert unknown == [("?", "5.50", None, None, "", "of a draft model not known here")] * 2
     found = causes(answer)
     assert any("draft model's own token pool takes 11.00 GiB" in cause for cause in found)
     assert not any("another process" in cause for cause in found)

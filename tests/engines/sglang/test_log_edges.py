@@ -164,6 +164,11 @@ def test_the_largest_answer(monkeypatch: pytest.MonkeyPatch, body: bytes, why: s
     assert why in asked(monkeypatch, "host:1", Answer(200, body))[1]
 
 
+@pytest.mark.parametrize(("url", "shown"), [("ftp://host:1", "ftp://host:1"), ("http://", "http://"), ("", "http://")])
+def test_an_address_that_is_no_server_s_is_not_asked(monkeypatch: pytest.MonkeyPatch, url: str, shown: str) -> None:
+    assert asked(monkeypatch, url, OSError()) == ([], f"--url {shown}: write http://host:port")
+
+
 def test_a_key_that_no_header_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KVPLAN_API_KEY", "schl\N{LATIN SMALL LETTER U WITH DIAERESIS}ssel")
     seen, said = asked(monkeypatch, "host:1", OSError())

@@ -17,7 +17,7 @@ from glm_kvplan.engines.sglang.boot_log.causes import _VARIATIONS, causes
 from glm_kvplan.engines.sglang.boot_log.host_rows import _between, _bytes_between, host_rows
 from glm_kvplan.engines.sglang.boot_log.log_rows import Row
 from glm_kvplan.engines.sglang.boot_log.plan_file import plan_document
-from glm_kvplan.engines.sglang.boot_log.pool_rows import _rank_rows
+from glm_kvplan.engines.sglang.boot_log.pool_rows import _rank_rows, _warning_rows
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile, rows_of
 from glm_kvplan.engines.sglang.components import tensor_specs
 from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
@@ -215,6 +215,23 @@ def test_the_type_of_a_draft_s_cache(stored: str | None, said: str, good: bool) 
     assert {row.rank for row in rows.values()} == {"x"}
 
 
+@pytest.mark.parametrize(("overlap_off", "each"), [(False, 3), (True, 2)])
+def test_what_a_decode_server_says_it_needs(overlap_off: bool, each: int) -> None:
+    """Its running requests and those in flight, each with one slot and its tracking slots: two, or one without overlap
+    (disaggregation/decode.py:294-310 at 0.5.21).
+    """
+    flags: dict[str, object] = {"tp_size": 8, "disaggregation_mode": "decode", "disaggregation_decode_extra_slots": 64}
+    flags |= {"disaggregation_decode_enable_radix_cache": True}
+    made = plan({**flags, "disable_overlap_schedule": overlap_off}, gpu="h200", engine="0.5.21")
+    boot = Boot("log")
+    needed = {"slots": "32", "needed": str(96 * each), "requests": "96", "ratio": str(each)}
+    boot.add(LogRank(), "decode_slots", needed)
+    assert [row[:6] for row in _warning_rows(made, boot, PoolSizes(64, 32, 32))] == [
+        ("decode slots: requests", "", "96", "96", 0, True),
+        ("decode slots: slots per request", "", str(each), str(each), 0, True),
+    ]
+
+
 def test_a_start_that_failed_where_none_would() -> None:
     lines = [line for line in plain_lines(FRAC80) if "server_args" in line or "Load weight" in line]
     answer = reconcile(
@@ -282,7 +299,7 @@ def test_a_layout_that_no_host_pool_takes() -> None:
 
 
 def test_host_pools_of_each_pipeline_stage() -> None:
-    """The engine's own records of both stages, at ratio 3; a stage that printed none has no rows."""
+    """The engine's own record of the second stage, at ratio 3, and as many units of the first's layers."""
     stages = [one for one in records("hicache") if one["kind"] == "pp" and one["engine"] == "sglang-0.5.23"]
     inputs = stages[0]["inputs"]
     second = next(one for one in stages if one["inputs"]["stage_layers"] == [22, 45])["host"]
@@ -297,13 +314,19 @@ def test_host_pools_of_each_pipeline_stage() -> None:
     sizes = PoolSizes(inputs["tokens"], inputs["state_slots"], inputs["max_running_requests"])
     kv, mamba, index = second["kv"], second["mamba"], second["indexer"]
     boot.add(LogRank(), "load_begin", {"available": "1.00"})
+    first = LogRank(tp=1)
+    nbytes = mamba["size"] * stages[0]["host"]["mamba"]["size_per_token"]
+    boot.add(first, "host_state", {"slots": str(mamba["size"]), "gb": f"{nbytes / 1e9:.2f}", "layout": "x"})
     boot.add(rank, "host_kv", {"label": "", "tokens": str(kv["size"]), "gb": f"{kv['bytes'] / 1e9:.2f}"})
     boot.add(rank, "host_state", {"slots": str(mamba["size"]), "gb": f"{mamba['bytes'] / 1e9:.2f}", "layout": "x"})
     boot.add(rank, "host_index", {"gb": f"{index['page_num'] * index['layer_num'] * 8448 / 1e9:.2f}", "layout": "x"})
     rows = list(host_rows(made, boot, sizes))
     assert [(row.name, row.rank, row.explained) for row in rows] == [
-        (f"host {name}", "PP1 TP2", True)
-        for name in ("KV tokens", "KV size", "state slots", "state size", "index size")
+        *((f"host {name}", "TP1", True) for name in ("state slots", "state size")),
+        *(
+            (f"host {name}", "PP1 TP2", True)
+            for name in ("KV tokens", "KV size", "state slots", "state size", "index size")
+        ),
     ]
     assert list(host_rows(made, boot, None)) == []
 
