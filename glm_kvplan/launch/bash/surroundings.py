@@ -7,7 +7,7 @@ from pathlib import Path
 from glm_kvplan.launch.bash.values import Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Surroundings:
     """What a script sees before its first line.
 

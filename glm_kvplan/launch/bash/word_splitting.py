@@ -15,8 +15,8 @@ _TOLERATED = 200  # characters of IFS
 def _tokens(separators: str) -> re.Pattern[str]:
     """Text, blanks that separate, or one other separator."""
     every = re.escape(separators[:_TOLERATED])
-    blanks = re.escape("".join(char for char in separators if char in BLANKS)) or "\0"
-    return re.compile(f"([^{every}]+)|([{blanks}]+)|(.)", re.DOTALL) if every else re.compile("(.+)()()", re.DOTALL)
+    blanks = f"(?:(?=[{every}])[{BLANKS}])+"
+    return re.compile(f"([^{every}]+)|({blanks})|(.)", re.DOTALL) if every else re.compile("(.+)()()", re.DOTALL)
 
 
 class Field(NamedTuple):
@@ -45,11 +45,10 @@ class Words:
         self.separators = separators
         self.found: list[Scalar] = []
         self.current: list[Piece] | None = None
-        self.after = ""  # what ended the last word: "blank", or "other", to which blanks still belong
+        self.blank = False  # whether a blank ended the last word: another separator may still belong to it
 
     def add(self, piece: Piece) -> None:
         """A piece that is not split."""
-        self.after = ""
         if self.current is None:
             self.current = []
         self.current.append(piece)
@@ -70,19 +69,18 @@ class Words:
             elif blanks:
                 if self.current is not None:
                     self.end()
-                    self.after = "blank"
+                    self.blank = True
             else:
-                if self.current is None and self.after != "blank":
+                if self.current is None and not self.blank:
                     self.current = []  # a separator without text before it: an empty word
                 self.end()
-                self.after = "other"
 
     def end(self) -> None:
         """The end of a word, if one is begun."""
         if self.current is not None:
             self.found.append(tuple(self.current))
         self.current = None
-        self.after = ""
+        self.blank = False
 
 
 def words_of(text: str, separators: str) -> list[str]:
