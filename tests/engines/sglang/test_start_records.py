@@ -24,6 +24,21 @@ CHECKPOINTS: dict[str, dict[str, Any] | None] = {
     "fp8": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]},
     "nvfp4": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16},
     "bf16": None,
+    "modelopt-fp8": {"quant_method": "modelopt", "quant_algo": "FP8"},
+    "modelopt-mxfp8": {"quant_method": "modelopt", "quant_algo": "MXFP8", "group_size": 32},
+    "modelopt-int4": {"quant_method": "modelopt", "quant_algo": "INT4_AWQ"},
+    "modelopt-mixed": {
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": {"model.layers.0.mlp": {"quant_algo": "NVFP4"}, "model.layers.1.mlp": {"quant_algo": "FP8"}},
+    },
+    "modelopt-w4a8": {
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": {"model.layers.0.mlp": {"quant_algo": "W4A8"}, "model.layers.1.mlp": {"quant_algo": "FP8"}},
+    },
+    "mxfp8": {"quant_method": "mxfp8", "activation_scheme": "dynamic", "weight_block_size": [1, 32]},
+    "w4afp8": {"quant_method": "w4afp8"},
 }
 # The engine resolves a negative fraction here and ends when it sizes by it; it is refused at once.
 NO_MEMORY_LEFT = "is left for weights and pools"

@@ -14,10 +14,13 @@ _PAGED = {
     "hpc_ops": (0, 1, 2),
 }
 _DETERMINISTIC = ("ascend", "fa3", "fa4", "triton")
-# --quantization that a checkpoint of this method takes beside its own.
-_COMPATIBLE = {
-    "fp8": ("modelopt_fp4", "nvfp4_online", "quark_mxfp4", "humming", "unquant"),
-    "modelopt": ("modelopt_fp8", "modelopt_fp4", "modelopt_mixed", "petit_nvfp4", "quark_mxfp4", "humming", "unquant"),
+# --quantization that a checkpoint of any method takes beside its own, and what one of this method takes.
+_REQUANTIZED = ("quark_mxfp4", "humming", "unquant")
+_COMPATIBLE: dict[str | None, tuple[str, ...]] = {
+    "fp8": ("modelopt_fp4", "nvfp4_online"),
+    "modelopt": ("modelopt_fp8", "modelopt_fp4", "modelopt_mixed", "petit_nvfp4"),
+    "mxfp8": (),
+    "w4afp8": (),
 }
 
 
@@ -47,10 +50,12 @@ def _rejection(a: Launch) -> bool:
 
 def _other_quantization(a: Launch) -> bool:
     """Whether the flag names another method than the checkpoint; ModelOpt's own algorithms win over the flag."""
-    asked, stored, kernels = a.quantization, a.site.quantization, a.site.kernels
+    asked, kernels = a.quantization, a.site.kernels
     if kernels in ("modelopt_fp4", "modelopt_fp8", "modelopt_mixed"):
         return kernels == "modelopt_fp4" and asked == "nvfp4_online"
-    return asked is not None and stored in _COMPATIBLE and asked not in (stored, *_COMPATIBLE[stored])
+    if asked is None or kernels not in _COMPATIBLE or (asked, kernels) == (a.site.quantization, "mxfp8"):
+        return False  # MXFP8 that ModelOpt wrote is asked for by either name
+    return asked not in (kernels, *_REQUANTIZED, *_COMPATIBLE[kernels])
 
 
 def _unknown_quantization(a: Launch) -> bool:
