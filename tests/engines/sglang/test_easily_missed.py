@@ -14,7 +14,7 @@ from glm_kvplan.engines.sglang.components.pool_sizes import PoolSizes
 from glm_kvplan.engines.sglang.profile import load_profile
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import weight_format
-from glm_kvplan.errors import RefusedError
+from glm_kvplan.errors import KvplanError, RefusedError
 from glm_kvplan.memory.gpu import Gpu, find_gpu
 from glm_kvplan.model.loader import bundled_geometry
 
@@ -321,3 +321,224 @@ def test_dspark_verifies_at_least_two_tokens() -> None:
     with pytest.raises(RefusedError, match="DSPARK verifies at least two tokens at once"):
         resolved("b200", "0.5.23", **flags, speculative_num_draft_tokens=1)
     assert resolved("b200", "0.5.23", **flags, speculative_num_draft_tokens=2).speculative_num_draft_tokens == 2
+
+
+LONG = {"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"}
+DRAFTED: dict[str, object] = {"speculative_algorithm": "EAGLE"}
+SPARSE = "this model's sparse attention is dsa"
+CONTEXT: dict[str, object] = {
+    **{"enable_prefill_cp": True, "cp_strategy": "interleave", "disaggregation_mode": "prefill"},
+}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "environment", "flags", "words"),
+    [
+        ("h200", LONG, {"context_length": 1_048_577}, "--context-length 1048577 is above"),
+        ("h200", LONG, {"context_length": 1_048_576}, None),
+        ("h200", {}, {"attention_backend": "triton"}, SPARSE),
+        ("h200", {}, {"attention_backend": "nsa", "decode_attention_backend": "triton"}, SPARSE),
+        ("h200", {}, {"attention_backend": "dsa", "prefill_attention_backend": "nsa"}, None),
+        (MI300X, {}, {}, "pages of 1 token"),
+        ("b200", {}, {"linear_attn_prefill_backend": "flashinfer"}, "needs CUDA 13 on Blackwell"),
+        ("h200", {}, {"linear_attn_prefill_backend": "flashinfer"}, None),
+        ("b200", {}, {"linear_attn_prefill_backend": "helion"}, None),
+        ("h200", {}, {"enable_int8_mamba_checkpoint": True}, "the engine's budget does not charge"),
+        ("h200", {"SGLANG_MAMBA_CONV_DTYPE": "half"}, {}, "SGLANG_MAMBA_CONV_DTYPE='half' is no dtype"),
+        ("h200", {"SGLANG_MAMBA_CONV_DTYPE": "float16"}, {}, None),
+        ("h200", {"SGLANG_MAMBA_SSM_DTYPE": "half"}, {}, "SGLANG_MAMBA_SSM_DTYPE='half' is no dtype"),
+        ("h200", {"SGLANG_MAMBA_SSM_DTYPE": "half"}, {"mamba_ssm_dtype": "float16"}, None),
+        ("h200", {}, {"speculative_num_draft_tokens": 4}, "without --speculative-algorithm"),
+        ("h200", {}, {"speculative_adaptive": True, "speculative_adaptive_config": "x", **DRAFTED}, "is not read"),
+        ("h200", {}, {"speculative_adaptive": True, **DRAFTED}, None),
+        ("h200", {}, {"enable_unified_memory": True, "attention_backend": "triton"}, "not wired for this model"),
+        ("h200", {}, {"enable_dsa_cache_layer_split": True, **CONTEXT}, "not this hybrid model's pools"),
+        ("gb10", {}, {}, "flashinfer_sparse_mla"),
+        ("gb10", {}, {"kv_cache_dtype": "bfloat16"}, "people run it with tilelang, in builds"),
+    ],
+)
+def test_what_a_launch_is_warned_of(
+    gpu: Gpu | str, environment: dict[str, str], flags: dict[str, object], words: str | None
+) -> None:
+    found = [note for note in resolved(gpu, "0.5.21", environment, tp_size=4, **flags).warnings]
+    assert any(words in note for note in found) if words else not found, found
+
+
+def test_kernels_that_a_card_has_not() -> None:
+    """SM120 runs those that builds of its own bring; FP8 index kernels need Hopper."""
+    for card, missing in (("gb10", True), (A100, True), ("h200", False), ("b200", False)):
+        assert resolved(card, tp_size=4).kernels_missing is missing
+    tilelang = {"dsa_prefill_backend": "tilelang", "dsa_decode_backend": "tilelang", "kv_cache_dtype": "bfloat16"}
+    assert not resolved("gb10", tp_size=4, **tilelang).kernels_missing
+    assert resolved("gb10", tp_size=4, **{**tilelang, "dsa_decode_backend": "fa3"}).kernels_missing
+
+
+@pytest.mark.parametrize(
+    ("fields", "card", "refused"),
+    [
+        ({"index_head_dim": 64}, "h200", "takes keys of 128 elements"),
+        ({"index_kpool": 1}, MI300X, None),
+        ({"index_kpool": 2}, MI300X, "cannot hold an index group of 2"),
+        ({"num_nextn_predict_layers": 0}, "h200", "and this one has 0"),
+        ({"num_nextn_predict_layers": 2}, "h200", "and this one has 2"),
+    ],
+)
+def test_checkpoints_of_other_shapes(fields: dict[str, int], card: Gpu | str, refused: str | None) -> None:
+    """mem_cache/memory_pool.py:5346, :5331 and models/glm5_next.py:1682-1691 at 0.5.23."""
+    gpu = find_gpu(card) if isinstance(card, str) else card
+    site = (replace(bundled_geometry(), **fields), load_profile("0.5.23"))
+    try:
+        resolve({"tp_size": 4, **DRAFTED}, geometry=site[0], profile=site[1], gpu=gpu)
+        assert refused is None
+    except RefusedError as error:
+        assert refused is not None and refused in str(error)
+    if "num_nextn_predict_layers" in fields:  # a draft of its own is another matter, and so is none
+        resolve({"tp_size": 4}, geometry=site[0], profile=site[1], gpu=gpu)
+        resolve(
+            {"tp_size": 4, "speculative_draft_model_path": "/draft", **DRAFTED},
+            geometry=site[0],
+            profile=site[1],
+            gpu=gpu,
+        )
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags", "flag", "words"),
+    [
+        ({}, {"mamba_ssm_dtype": "bfloat16"}, "mamba_ssm_dtype", "--mamba-ssm-dtype, handed on"),
+        ({"SGLANG_MAMBA_SSM_DTYPE": "bfloat16"}, {}, "mamba_ssm_dtype", "SGLANG_MAMBA_SSM_DTYPE"),
+        ({}, {}, "mamba_ssm_dtype", "the engine's default"),
+        ({}, {}, "mamba_conv_dtype", "the engine's default"),
+        ({"SGLANG_MAMBA_CONV_DTYPE": "float16"}, {}, "mamba_conv_dtype", "SGLANG_MAMBA_CONV_DTYPE"),
+        ({}, {"disable_radix_cache": True}, "mamba_radix_cache_strategy", "stays unresolved"),
+        ({}, {}, "decode_graph", "the engine's default"),
+        ({}, {"cuda_graph_backend_decode": "full"}, "decode_graph", "given"),
+        ({}, {"enable_dp_attention": True, "dp_size": 2}, "enable_dp_attention", "attention runs in 2 groups"),
+        ({}, {"dwdp_size": 4}, "moe_a2a_backend", "--dwdp-size fetches"),
+        ({}, {"moe_a2a_backend": "ascend_tp"}, "moe_a2a_backend", "no exchange of its own"),
+        ({}, {"chunked_prefill_size": 4096}, "prefill_graph_max_bs", "the engine's default"),
+        ({}, DRAFTED, "speculative_num_draft_tokens", "the engine's choice for this model"),
+        ({}, DRAFTED, "speculative_num_steps", "the engine's choice for this model"),
+        ({}, DRAFTED, "speculative_eagle_topk", "the engine's choice for this model"),
+    ],
+)
+def test_why_a_choice_is_what_it_is(
+    environment: dict[str, str], flags: dict[str, object], flag: str, words: str
+) -> None:
+    found = resolved("h200", "0.5.23", environment, tp_size=4, **flags)
+    reasons = {choice.flag: choice.reason for choice in found.choices}
+    assert words in reasons[flag]
+
+
+RING: dict[str, object] = {"enable_linear_replayssm_spec": True}
+BLOCKS: dict[str, object] = {"speculative_draft_model_path": "/draft", "speculative_num_draft_tokens": 9}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "release", "flags", "refused"),
+    [
+        (MI300X, "0.5.21", {"mamba_radix_cache_strategy": "no_buffer"}, "no_buffer needs --disable-overlap-schedule"),
+        (MI300X, "0.5.21", {"mamba_radix_cache_strategy": "no_buffer", "disable_overlap_schedule": True}, None),
+        (
+            MI300X,
+            "0.5.21",
+            {
+                **{"mamba_radix_cache_strategy": "no_buffer", "disable_overlap_schedule": True},
+                "enable_linear_replayssm": True,
+            },
+            None,
+        ),
+        (MI300X, "0.5.21", {"enable_prefill_cp": True, "cp_strategy": "interleave"}, "not on ROCm"),
+        (MI300X, "0.5.21", {"mm_feature_transport": "cuda_ipc"}, "runs on CUDA only"),
+        ("h200", "0.5.20", {**RING, **BLOCKS, "speculative_algorithm": "DFLASH"}, "does not run with DFLASH"),
+        ("h200", "0.5.20", {**RING, **BLOCKS, "speculative_algorithm": "DSPARK"}, "does not run with DSPARK"),
+        ("h200", "0.5.20", {**RING, **DRAFTED}, None),
+        ("h200", "0.5.23", {**RING, **DRAFTED, "linear_replayssm_cache_len": 12}, "12 is no power of two"),
+        ("h200", "0.5.23", {**RING, **DRAFTED, "linear_replayssm_cache_len": 4}, "is under twice the 4 draft tokens"),
+        ("h200", "0.5.23", {**RING, **DRAFTED, "linear_replayssm_cache_len": 8}, None),
+        ("h200", "0.5.23", {"tp_size": 3}, "heads do not divide over 3 ranks"),
+        ("h200", "0.5.23", {"cuda_graph_config": {"prefill": {"max_bs": (1 << 32) + 1}}}, "whole numbers above 0"),
+        ("h200", "0.5.23", {"cuda_graph_config": {"prefill": {"max_bs": 1 << 32}}}, None),
+        ("h200", "0.5.23", {"pp_size": 2, **BLOCKS, "speculative_algorithm": "DFLASH"}, "without pipeline stages only"),
+        ("h200", "0.5.23", {"pp_size": 2, **BLOCKS, "speculative_algorithm": "DSPARK"}, "on a PD prefill server only"),
+        ("h200", "0.5.23", {"speculative_algorithm": "NGRAM"}, "NGRAM speculation drafts 10 branches"),
+        ("h200", "0.5.23", {"speculative_num_steps": 3, **DRAFTED}, "without --speculative-eagle-topk"),
+    ],
+)
+def test_refusals_that_come_after_the_engine_s_resolution_or_on_rocm(
+    gpu: Gpu | str, release: str, flags: dict[str, object], refused: str | None
+) -> None:
+    """mem_cache/memory_pool.py:819-831, configs/mamba_utils.py:347-350 and what each refusal cites."""
+    flags = {"tp_size": 4, **flags}
+    if refused is None:
+        resolved(gpu, release, **flags)
+    else:
+        with pytest.raises(KvplanError, match=refused):
+            resolved(gpu, release, **flags)
+
+
+def test_aiter_takes_its_workspace_of_long_contexts() -> None:
+    """arg_groups/attention_hook.py:246-272 at 0.5.23."""
+    honour = {"SGLANG_AITER_HONOR_EXPLICIT_MEM_FRACTION": "1"}
+
+    def fraction(environment: dict[str, str], context: int, **flags: object) -> float | None:
+        flags |= {"tp_size": 8, "context_length": context, "attention_backend": "aiter"}
+        return resolved(MI300X, "0.5.21", environment, **flags).mem_fraction_static
+
+    whole = fraction({}, 8192)
+    assert whole is not None
+    assert fraction({}, 8193) == fraction(honour, 8193) == pytest.approx(whole * 0.85)
+    assert fraction({}, 8193, mem_fraction_static=0.8) == pytest.approx(0.68)
+    assert fraction(honour, 8193, mem_fraction_static=0.8) == fraction({}, 8192, mem_fraction_static=0.8) == 0.8
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags", "mib"),
+    [
+        ({}, {}, 100),
+        ({"SGLANG_USE_CUDA_IPC_TRANSPORT": "1"}, {}, 1124),
+        ({"SGLANG_USE_CUDA_IPC_TRANSPORT": "1"}, {"mm_feature_transport": "cpu"}, 100),
+        ({}, {"mm_feature_transport": "cuda_vmm"}, 1124),
+        ({"SGLANG_USE_CUDA_IPC_TRANSPORT": "1"}, {"encoder_only": True, "nnodes": 2}, 100),
+    ],
+)
+def test_what_image_features_reserve(environment: dict[str, str], flags: dict[str, object], mib: int) -> None:
+    """mem_cache/kv_cache_configurator.py:202-219 at 0.5.23."""
+    found = resolved("h200", "0.5.23", environment, tp_size=8, **flags)
+    reasons = {choice.flag: choice.reason for choice in found.choices}
+    assert found.mm_reserve_mib == mib
+    assert ("features stay on the GPU" in reasons["mm_reserve_mib"]) == (mib > 100)
+
+
+@pytest.mark.parametrize(
+    ("flags", "adaptive", "drafts"),
+    [
+        ({**DRAFTED}, True, 8),
+        ({"enable_multi_layer_eagle": True, **DRAFTED}, False, 4),
+        ({"enable_two_batch_overlap": True, "moe_a2a_backend": "deepep", **DRAFTED}, False, 4),
+        ({"enable_dp_attention": True, "dp_size": 2, **DRAFTED}, False, 4),
+        ({"enable_pdmux": True, "chunked_prefill_size": -1, "disable_overlap_schedule": True, **DRAFTED}, False, 4),
+        ({"speculative_num_draft_tokens": 3}, True, 8),
+    ],
+)
+def test_adaptive_steps_run_beside_little(flags: dict[str, object], adaptive: bool, drafts: int) -> None:
+    """speculative/adaptive_spec_params.py:57-104, speculative/spec_info.py:268-289 at 0.5.23."""
+    found = resolved("h200", "0.5.23", tp_size=8, speculative_adaptive=True, **flags)
+    assert (found.speculative_adaptive, found.max_draft_tokens) == (adaptive, drafts)
+
+
+def test_pages_of_one_token_take_branches() -> None:
+    """arg_groups/speculative_hook.py:1273-1282, mem_cache/kv_cache_configurator.py:3299-3300 at 0.5.23."""
+    branches = {"speculative_num_steps": 3, "speculative_eagle_topk": 2, **DRAFTED}
+    assert resolved(MI300X, "0.5.21", speculative_num_draft_tokens=5, **branches).speculative_num_draft_tokens == 5
+    with pytest.raises(RefusedError, match="needs --speculative-num-draft-tokens"):
+        resolved(MI300X, "0.5.21", **branches)
+    with pytest.raises(RefusedError, match="takes top-k 1"):
+        resolved("h200", "0.5.21", speculative_num_draft_tokens=5, **branches)
+
+
+def test_a_chunk_of_broken_pages_says_whose_it_is() -> None:
+    with pytest.raises(RefusedError, match=r"^--chunked-prefill-size 100 is no multiple of the 64-token page"):
+        resolved("h200", "0.5.21", tp_size=8, chunked_prefill_size=100)
+    with pytest.raises(RefusedError, match=r"size 50 \(100 over 2 attention groups\) is no multiple"):
+        resolved("h200", "0.5.21", tp_size=8, dp_size=2, enable_dp_attention=True, chunked_prefill_size=100)

@@ -30,7 +30,10 @@ CHECKPOINTS: dict[str, dict[str, Any] | None] = {
     "modelopt-mixed": {
         "quant_method": "modelopt",
         "quant_algo": "MIXED_PRECISION",
-        "quantized_layers": {"model.layers.0.mlp": {"quant_algo": "NVFP4"}, "model.layers.1.mlp": {"quant_algo": "FP8"}},
+        "quantized_layers": {
+            "model.layers.0.mlp": {"quant_algo": "NVFP4"},
+            "model.layers.1.mlp": {"quant_algo": "FP8"},
+        },
     },
     "modelopt-w4a8": {
         "quant_method": "modelopt",

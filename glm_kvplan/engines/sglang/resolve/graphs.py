@@ -145,9 +145,8 @@ def context_parallel_graph_default(a: Arguments, site: Site) -> None:
         return
     if a.dcp_size > 1 or a.enable_two_batch_overlap or a.moe_a2a_backend not in _GRAPHED_EXCHANGES:
         return
-    if a.disaggregation_mode != "decode":
-        a.prefill_graph = "breakable"
-        a.because["prefill_graph"] = _ON_PREFILL_CP
+    a.prefill_graph = "breakable"
+    a.because["prefill_graph"] = _ON_PREFILL_CP
 
 
 def _captures_context_parallel(a: Arguments, site: Site) -> bool:

@@ -111,8 +111,7 @@ def linear_backends(a: Arguments, site: Site) -> None:
             decode = "flashinfer"
         elif decode == "flashkda":
             decode = "triton"
-    verify = a.linear_attn_verify_backend or ("flashinfer" if decode == "flashinfer" else None)
-    if "flashinfer" in (decode, verify) and site.gpu.blackwell and not bf16_state:
+    if "flashinfer" in (decode, a.linear_attn_verify_backend) and site.gpu.blackwell and not bf16_state:
         raise RefusedError(
             "the flashinfer KDA kernels need --mamba-ssm-dtype bfloat16 on Blackwell",
             "arg_groups/attention_hook.py:341 at 0.5.23",

@@ -39,7 +39,7 @@ _DWDP = Reason(
 _EXPERT_SPANNING = frozenset(
     (
         *("megamoe", "deepep", "deepep_v2", "mooncake", "nixl", "mori", "pplx"),
-        *("ascend_fuseep", "flashinfer", "flashinfer_megamoe"),
+        *("ascend_fuseep", "flashinfer"),
     )
 )
 

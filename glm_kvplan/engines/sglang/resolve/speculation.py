@@ -129,8 +129,6 @@ def _adaptive(a: Arguments) -> None:
             f"--speculative-num-steps {a.speculative_num_steps} is none of the adaptive candidates 0, 1, 3, 5, 7",
             "arg_groups/speculative_hook.py:1417 at 0.5.23",
         )
-    a.speculative_num_draft_tokens = a.speculative_num_steps + 1
-    a.because["speculative_num_draft_tokens"] = _STEPS_PLUS_ONE
 
 
 def _eagle(a: Arguments) -> None:

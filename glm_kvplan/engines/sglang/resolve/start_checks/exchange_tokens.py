@@ -98,9 +98,7 @@ def _megamoe_prefill(a: Launch) -> bool:
 CHECKS = (
     Check(
         "flashinfer_cutedsl_tokens",
-        lambda a: (
-            a.moe_a2a_backend == "flashinfer" and a.moe_runner_backend == "flashinfer_cutedsl" and _cutedsl_full(a)
-        ),
+        lambda a: a.moe_a2a_backend == "flashinfer" and a.expert_runner == "flashinfer_cutedsl" and _cutedsl_full(a),
         "--moe-a2a-backend flashinfer with flashinfer_cutedsl: a step of --max-prefill-tokens, or the largest decode "
         f"batch, is above {_FLASHINFER_MOST} (1024) times --ep-size; raise it, or lower --max-prefill-tokens",
         "arg_groups/moe_hook.py:621-655 at 0.5.21",

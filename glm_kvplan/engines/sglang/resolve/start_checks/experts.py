@@ -90,7 +90,7 @@ CHECKS = (
         lambda a: (
             a.moe_a2a_backend == "deepep_v2"
             and (
-                a.moe_runner_backend not in ("auto", "deep_gemm")
+                a.expert_runner not in ("auto", "deep_gemm")
                 or bool(a.enable_two_batch_overlap or a.enable_single_batch_overlap or a.enforce_shared_experts_fusion)
             )
         ),
@@ -106,36 +106,38 @@ CHECKS = (
     Check(
         "deepep_cutedsl",
         lambda a: (
-            a.moe_a2a_backend == "deepep" and a.moe_runner_backend == "flashinfer_cutedsl" and a.deepep_mode == "normal"
+            a.moe_a2a_backend == "deepep" and a.expert_runner == "flashinfer_cutedsl" and a.deepep_mode == "normal"
         ),
         "flashinfer_cutedsl experts take deepep's low-latency dispatch only",
         "arg_groups/moe_hook.py:377 at 0.5.23",
     ),
     Check(
         "cutlass_ranks",
-        lambda a: a.moe_runner_backend == "cutlass" and a.engine_quantization in ("fp8", "mxfp8") and a.ep_size > 1,
+        lambda a: a.moe_runner_backend == "cutlass" and a.engine_quantization in ("fp8", "mxfp8") and a.asked_ranks > 1,
         "--moe-runner-backend cutlass runs FP8 experts without expert parallelism only",
         "arg_groups/moe_hook.py:161 at 0.5.23",
     ),
     Check(
         "runner_ranks",
         lambda a: (
-            a.moe_runner_backend in ("flashinfer_cutlass", "flashinfer_cutedsl") and a.ep_size not in (1, a.tp_size)
+            a.expert_runner in ("flashinfer_cutlass", "flashinfer_cutedsl") and a.asked_ranks not in (1, a.tp_size)
         ),
-        "--moe-runner-backend {a.moe_runner_backend} takes --ep-size 1 or --tp-size",
+        "--moe-runner-backend {a.expert_runner} takes --ep-size 1 or --tp-size",
         "arg_groups/moe_hook.py:85-105 at 0.5.23",
     ),
     Check(
         "cutedsl_exchange",
         lambda a: (
-            a.moe_runner_backend == "flashinfer_cutedsl"
+            a.expert_runner == "flashinfer_cutedsl"
             and (
                 a.moe_a2a_backend not in ("none", "deepep", "flashinfer")
                 or a.given.get("moe_a2a_backend") == "ascend_tp"  # not yet none when this is asked
+                or (a.moe_a2a_backend == "deepep" and a.engine_quantization == "nvfp4_online")
             )
         ),
-        "--moe-runner-backend flashinfer_cutedsl takes --moe-a2a-backend none, deepep or flashinfer",
-        "arg_groups/moe_hook.py:106 at 0.5.23",
+        "--moe-runner-backend flashinfer_cutedsl takes --moe-a2a-backend none, flashinfer or, but for nvfp4_online, "
+        "deepep",
+        "arg_groups/moe_hook.py:106-121 at 0.5.23",
     ),
     Check(
         "dispatch_algorithm",

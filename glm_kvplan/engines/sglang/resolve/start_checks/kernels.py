@@ -171,7 +171,7 @@ CHECKS = (
     Check(
         "cutlass_runner",
         lambda a: (
-            a.moe_runner_backend == "flashinfer_cutlass"
+            a.expert_runner == "flashinfer_cutlass"
             and a.engine_quantization not in ("modelopt_fp4", "modelopt_fp8", "modelopt_mixed", UNREAD, None)
         ),
         "--moe-runner-backend flashinfer_cutlass runs ModelOpt or BF16 experts, not {a.engine_quantization}",
@@ -180,7 +180,7 @@ CHECKS = (
     Check(
         "cutedsl_runner",
         lambda a: (
-            a.moe_runner_backend == "flashinfer_cutedsl"
+            a.expert_runner == "flashinfer_cutedsl"
             and a.engine_quantization not in ("modelopt_fp4", "modelopt_mixed", "nvfp4_online", UNREAD)
         ),
         "--moe-runner-backend flashinfer_cutedsl runs NVFP4 experts only (--quantization modelopt_fp4)",

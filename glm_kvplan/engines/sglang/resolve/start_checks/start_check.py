@@ -9,6 +9,8 @@ from glm_kvplan.engines.sglang.start_flags import START_FLAG
 from glm_kvplan.errors import RefusedError
 
 ENVIRONMENT = "environment"  # beside the names of flags
+# Expert kernels that MXFP8 takes; any other becomes flashinfer_trtllm (arg_groups/overrides.py:1488-1512 at 0.5.23).
+_MXFP8_RUNNERS = ("cutlass", "deep_gemm", "flashinfer_megamoe", "flashinfer_trtllm", "flashinfer_trtllm_routed")
 _Number = TypeVar("_Number", int, None)
 # What the rules leave of a launch that gives no flag, as far as checks ask: any values would do, these spare most work.
 USUAL = {**DEFAULTS, "attention_backend": "dsa", "mamba_radix_cache_strategy": "extra_buffer"}
@@ -47,11 +49,19 @@ class Launch:
     def expert_runner(self) -> str:
         """The expert kernels after the engine's own choice."""
         named = self.moe_runner_backend
+        if self.engine_quantization == "mxfp8":
+            return str(named) if named in _MXFP8_RUNNERS else "flashinfer_trtllm"
         if named != "auto":
             return str(named)
         if self.engine_quantization == "nvfp4_online":
             return "flashinfer_trtllm"
         return "flashinfer_cutlass" if self.engine_quantization == "modelopt_fp4" and self.sm120 else "auto"
+
+    @property
+    def asked_ranks(self) -> int:
+        """Expert ranks before an exchange spreads the experts over all: what the checks of kernels still see."""
+        decided = self.moe_a2a_backend == "none" or (self.enable_prefill_cp and self.cp_strategy == "zigzag")
+        return int(self.ep_size if decided else self.given.get("ep_size", 1))
 
     @property
     def attention(self) -> tuple[str, str]:
