@@ -189,3 +189,18 @@ def test_branches_that_copy_lists_for_ever_are_refused() -> None:
     assert Script(script + "run").words == [["run"]]
     with pytest.raises(InputError, match="grow beyond 32 MiB"):
         Script(script + '[ -n "$U" ] && L=1 true\n')
+
+
+_NESTED = f"{'(' * 24}1{')' * 24}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "read"),
+    [
+        *((f"-1{'+1' * 249}", True), (f"1{'+1' * 250}", False)),
+        *((_NESTED, True), (f"-{_NESTED}", False), (f"({_NESTED})", False)),
+        *((f"1{'+(1)' * 60}+{_NESTED}", True), (f"1{'+(1)' * 60}+-{_NESTED}", False)),
+    ],
+)
+def test_an_expression_is_read_up_to_a_length_and_a_depth(expression: str, read: bool) -> None:
+    assert Script(f"run $(({expression}))").doubts == ([] if read else ["$((...))"])
