@@ -286,13 +286,14 @@ class Interpreter:
     def apart(self, body: Callable[[], Truth]) -> Truth:
         """A subshell: what is assigned, exported or defined inside is gone afterwards."""
         saved = self.scope.exported, self.scope.functions, self.scope.everything
-        output = self.output
+        output, outer = self.output, self.locals
+        self.locals = [dict(hidden) for hidden in outer]
         self.scope.exported, self.scope.functions = dict(saved[0]), dict(saved[1])
         self.scope.push()
         try:
             return self.left_in("subshell", body)
         finally:
-            self.output = output
+            self.output, self.locals = output, outer
             self.scope.pop()
             self.scope.exported, self.scope.functions, self.scope.everything = saved
 
