@@ -145,7 +145,8 @@ def test_a_broken_continuation_is_told() -> None:
 def test_config_is_read_for_the_spelling_that_the_engine_looks_for(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("tp-size: 4\n", encoding="utf-8")
-    assert read_launch_command(f"sglang serve x --config {file}").flags == {"tp_size": 4}
+    command = read_launch_command(f"sglang serve x --config {file}")
+    assert (command.flags, command.warnings) == ({"tp_size": 4}, ())
     command = read_launch_command("sglang serve x --config=run.yaml")
     assert command.flags == {}
     assert "--config FILE with a blank" in command.warnings[0]

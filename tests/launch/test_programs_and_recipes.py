@@ -11,7 +11,7 @@ from glm_kvplan.engines.sglang.launch_command import read_launch_command
 from glm_kvplan.errors import InputError
 from glm_kvplan.launch.bash.surroundings import Surroundings
 from glm_kvplan.launch.fenced_blocks import blocks, is_document
-from glm_kvplan.launch.forms import LARGEST_TEXT, launches_in
+from glm_kvplan.launch.forms import launches_in
 from glm_kvplan.launch.given_values import GivenValues, read_given
 from glm_kvplan.launch.launch import Container, Launch
 from glm_kvplan.launch.launch_file import read_launch_file
@@ -28,6 +28,8 @@ from glm_kvplan.launch.marked_words import (
 from glm_kvplan.launch.model_name import base_name, refuse_other_model
 from glm_kvplan.launch.python_lists import program_of
 from glm_kvplan.launch.recipes import is_mapping, read_recipe
+
+LARGEST = 10 << 20  # of a launch text, as its message says
 
 
 def words(launch: Launch) -> str:
@@ -325,8 +327,8 @@ def test_forms(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("x" * (LARGEST_TEXT + 1), "the launch text is larger than 10 MiB; give the launch command alone"),
-        ("\0" * LARGEST_TEXT, "the launch text holds NUL bytes: it is binary, not a shell script"),
+        ("x" * (LARGEST + 1), "the launch text is larger than 10 MiB; give the launch command alone"),
+        ("\0" * LARGEST, "the launch text holds NUL bytes: it is binary, not a shell script"),
         (" \n", "the launch text is empty"),
         ([], "the launch command is empty; put it after -- or in a file"),
         *(
@@ -462,7 +464,11 @@ def test_marks_say_how_to_give_the_value() -> None:
         mark = Mark(name)
         assert mark.given == mark.asked == f"{name}, {missing}"
         assert mark.complaint == f"{name} {missing.removeprefix('which ')}"
-    assert (Mark("$TP").several, Piece("x").line) == (False, 0)  # one word, and where the word at hand stands
+    assert (Mark("$TP").several, Mark("$TP").empty, Piece("x").line) == (
+        False,
+        False,
+        0,
+    )  # one word, and where the word at hand stands
     mark = Mark("$TP", "line 2", ("4", "8"))
     assert mark.given == f"4 or 8, as $TP of line 2 decides, which is not defined here; {asked}"
     assert mark.asked == f"$TP of line 2, which is not defined here; {asked}"

@@ -244,7 +244,7 @@ A, B, S = "A=1", "B=2", "SECRET=3"
         # env(1)
         ("env C=3", "A=1 B=2 C=3"), ("env -i", ""), ("env -i C=3", "C=3"), ("env - C=3", "C=3"), ("env -", ""),
         ("env -u A", "B=2"), ("env -uA", "B=2"), ("env --unset A", "B=2"), ("env --unset=A", "B=2"),
-        ("env -u A -u B C=3", "C=3"), ("env -u A A=5", "A=5 B=2"), ("env -vu A", "B=2"), ("env -0iu A", ""),
+        ("env -u A -u B C=3", "C=3"), ("env -u A A=5", "A=5 B=2"), ("env -vu A", "B=2"), ("env -viu A", ""),
         ("env -C /d -u A", "B=2"), ("env --chdir /d -i", ""), ("env -C /d nice -i", "A=1 B=2"),
         ("env nice -u A", "A=1 B=2"), ("env C=3 nice -i", "A=1 B=2 C=3"), ("env -u A nice -u B", "B=2"),
         ("env --ignore-environment C=3", "C=3"), ("env --ignore-e", ""), ("/usr/bin/env -i", ""),
