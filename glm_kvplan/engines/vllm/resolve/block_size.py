@@ -31,10 +31,19 @@ def block_size(given: Decisions, cache: TokenCache, state_bytes: int) -> int:
         f"the fewest tokens, in steps of {unit}, whose rows in a layer ({cache.sized_row_bytes} bytes a token) are as "
         f"large as its state ({state_bytes:,} bytes)"
         + (f"; a multiple of the indexer's {index}" if size != sized else "")
-        + (f"; --block-size {asked} is its step, not its size" if asked is not None and asked != size else ""),
+        + _beside(asked, unit, size),
         "block_size",
     )
     return size
+
+
+def _beside(asked: object, unit: int, size: int) -> str:
+    """What becomes of a --block-size that is not the block's size."""
+    if asked is None or asked == size:
+        return ""
+    if asked == unit:
+        return f"; --block-size {asked} is its step, not its size"
+    return f"; --block-size {asked} is below the smallest step"
 
 
 def tail_slots(given: Decisions, size: int, tokens: int) -> int:

@@ -99,7 +99,9 @@ def _layout(given: Decisions) -> None:
     asked = given.site.environment.get("VLLM_KV_CACHE_LAYOUT")
     possible = ("BLHNC",) if given.site.profile.blocks_packed else ("LBHNC", "HND")
     if asked is not None and asked not in possible:
-        given.refuse(f"VLLM_KV_CACHE_LAYOUT={asked[:40]}: this model's caches take {possible[0]} alone", "layout")
+        given.refuse(
+            f"VLLM_KV_CACHE_LAYOUT={asked[:40]}: this model's caches take {' or '.join(possible)} alone", "layout"
+        )
 
 
 def _bytes(given: Decisions, name: str) -> int | None:
