@@ -10,7 +10,10 @@ _READS: dict[str, Tone] = {"right": "good", "wrong": "bad"}
 def topics_page(answer: TopicsAnswer) -> Page:
     columns = (Column(say("topic"), "code"), Column(say("about")))
     found = tuple(Row((Cell(name, "strong"), say(title))) for name, title in answer.topics.items())
-    return Page("", (), (Section((Table(columns, found, head=False),)),))
+    how = Line(
+        say("kvplan explain TOPIC explains one with the numbers of a deployment: its flags, or -- and its launch")
+    )
+    return Page("", (), (Section((Table(columns, found, head=False),)), Section((how,))))
 
 
 def topic_page(answer: ExplainAnswer) -> Page:

@@ -286,7 +286,9 @@ def test_map_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 def test_list_json_and_unknown_topics(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys)
-    assert code == 0 and [line.split()[0] for line in out.splitlines()] == list(topics.TITLES)
+    listed, _, how = out.partition("\n\n")
+    assert code == 0 and [line.split()[0] for line in listed.splitlines()] == list(topics.TITLES)
+    assert how.startswith("kvplan explain TOPIC explains one")
     assert json.loads(run(capsys, "--json")[1])["topics"] == topics.TITLES
     shown = json.loads(run(capsys, "where", "--json")[1])["places"]
     assert [place["bytes_per_unit"] for place in shown if place["name"] == "latent_kv"] == [11_264]
