@@ -17,7 +17,7 @@ from glm_kvplan.launch.bash.expansion import Expander
 from glm_kvplan.launch.bash.leaving import Frame, Leave, Truth
 from glm_kvplan.launch.bash.loops import counting_loop, for_loop, while_loop
 from glm_kvplan.launch.bash.scope import Scope
-from glm_kvplan.launch.bash.simple_commands import is_a_file, simple_command, to_elsewhere
+from glm_kvplan.launch.bash.simple_commands import from_elsewhere, is_a_file, simple_command, to_elsewhere
 from glm_kvplan.launch.bash.started_commands import Command
 from glm_kvplan.launch.bash.statement_reader import statements
 from glm_kvplan.launch.bash.surroundings import Surroundings
@@ -61,6 +61,7 @@ class Interpreter:
         self.leaving: list[Frame] = []  # functions, loops and subshells
         self.locals: list[dict[str, Value]] = []  # per function: what its local variables hide
         self.output: list[Piece] | None = None  # of a substitution, while one is worked out
+        self.typed = True  # standard input is what somebody types, who may type nothing
         self.status: Truth = True  # of the last command
         self.substituted: Truth  # of the last substitution in the command at hand
         self.testing = 0  # above 0: a status is asked for, so `set -e` does not end the script
@@ -274,14 +275,15 @@ class Interpreter:
 
     @contextmanager
     def redirected(self, redirects: Sequence[syntax.Redirect]) -> Iterator[None]:
-        """Standard output goes elsewhere, if it does."""
-        outer = self.output
+        """Standard output goes elsewhere, if it does; standard input comes from there."""
+        outer = self.output, self.typed
         if to_elsewhere(redirects):
             self.output = None
+        self.typed &= not from_elsewhere(redirects)
         try:
             yield
         finally:
-            self.output = outer
+            self.output, self.typed = outer
 
     def apart(self, body: Callable[[], Truth]) -> Truth:
         """A subshell: what is assigned, exported or defined inside is gone afterwards."""

@@ -36,7 +36,7 @@ def _read(shell: "Interpreter", found: Started) -> Truth:
     text = None if value is None else known_text(value)
     line, newline, _ = (text or "").partition("\n") if text is None or not whole else (text, "", "")
     if text is None or elsewhere or isinstance(separators, Mark) or ("\\" in line and not raw):
-        typed = value is None and not elsewhere  # by whoever runs the script, nothing perhaps
+        typed = value is None and not elsewhere and shell.typed  # by whoever runs the script, nothing perhaps
         mark = None if value is None else mark_of(value)
         for name in names:
             if listed:

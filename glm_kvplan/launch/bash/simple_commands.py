@@ -13,7 +13,7 @@ from glm_kvplan.launch.bash.leaving import Truth
 from glm_kvplan.launch.bash.scope import ARGUMENTS
 from glm_kvplan.launch.bash.started_commands import Started, external
 from glm_kvplan.launch.bash.syntax import Assignment, Redirect, Simple, Statement, WordNode
-from glm_kvplan.launch.bash.values import Scalar, plain
+from glm_kvplan.launch.bash.values import NOT_RUN, Scalar, known_text, plain
 from glm_kvplan.launch.bash.word_splitting import Field
 from glm_kvplan.launch.marked_words import Piece
 
@@ -89,12 +89,20 @@ def _stdin(shell: "Interpreter", redirects: Sequence[Redirect]) -> Scalar | None
             return shell.expander.scalar(one.document.parts, one.target.line)
         if one.operator == "<<<":
             return (*shell.expander.scalar(one.target.parts, one.target.line), Piece("\n"))
+        if one.operator == "<" and one.number in ("", "0"):
+            file = shell.expander.scalar(one.target.parts, one.target.line)
+            return plain("") if known_text(file) == "/dev/null" else NOT_RUN
     return None
 
 
 def to_elsewhere(redirects: Sequence[Redirect]) -> bool:
     """Whether standard output goes to a file or another descriptor."""
     return any(one.operator[0] in (">", "&") and one.number in ("", "1") for one in redirects)
+
+
+def from_elsewhere(redirects: Sequence[Redirect]) -> bool:
+    """Whether standard input comes from a file, or from the script."""
+    return any(one.operator[0] == "<" and one.number in ("", "0") for one in redirects)
 
 
 def is_a_file(body: Sequence[Statement]) -> bool:
