@@ -76,7 +76,7 @@ def info(
         from glm_kvplan.engines.explanation_pages import topics_page
 
         topics = TopicsAnswer(_TOPICS)
-        print_answer("info", topics, lambda: topics_page(topics), json)
+        print_answer("info", topics, lambda: topics_page(topics, how=""), json)
 
 
 def _engines(compared: list[str], json: bool) -> None:

@@ -29,6 +29,9 @@ class LogReader(Protocol):
         """Take the next line. One of somebody else changes nothing."""
 
 
+CARD_ERROR = 0.6  # GiB that what an engine prints of a card's memory may differ from the table's
+
+
 class BesideLog(NamedTuple):
     """What the user says beside a log. `flags` (a launch command's) win over the printed arguments."""
 
@@ -40,17 +43,18 @@ class BesideLog(NamedTuple):
     revision: str | None = None
     draft: str | None = None  # config.json of a draft model of its own
 
-    def card(self, origin: str, free_gib: float | None) -> Gpu | None:
-        """The card that the user names, if any. `free_gib` is the most that the log of `origin` had free on one.
+    def card(self, origin: str, shown_gib: float | None) -> Gpu | None:
+        """The card that the user names, if any. `shown_gib` is what the log of `origin` shows of one: all of it, or
+        what was free.
 
-        Raises InputError for a card that has less.
+        Raises InputError for a card that has less, by more than the tables of two tools differ.
         """
         if self.gpu is None:
             return None
         gpu = find_gpu(self.gpu)
-        if free_gib is not None and free_gib > gpu.memory_mib / 1024:
+        if shown_gib is not None and shown_gib > gpu.memory_mib / 1024 + CARD_ERROR:
             raise InputError(
-                f"--gpu {self.gpu}: {origin} shows {free_gib:.2f} GiB on a card, and {gpu.name} has "
+                f"--gpu {self.gpu}: {origin} shows {shown_gib:.2f} GiB on a card, and {gpu.name} has "
                 f"{gpu.memory_mib / 1024:.2f}; name the card that it ran on, or leave --gpu out"
             )
         return gpu

@@ -7,13 +7,15 @@ from glm_kvplan.show.said import say
 _READS: dict[str, Tone] = {"right": "good", "wrong": "bad"}
 
 
-def topics_page(answer: TopicsAnswer) -> Page:
+HOW = "kvplan explain TOPIC explains one with the numbers of a deployment: its flags, or -- and its launch"
+
+
+def topics_page(answer: TopicsAnswer, how: str = HOW) -> Page:
+    """The topics, and `how` one of them is asked for."""
     columns = (Column(say("topic"), "code"), Column(say("about")))
     found = tuple(Row((Cell(name, "strong"), say(title))) for name, title in answer.topics.items())
-    how = Line(
-        say("kvplan explain TOPIC explains one with the numbers of a deployment: its flags, or -- and its launch")
-    )
-    return Page("", (), (Section((Table(columns, found, head=False),)), Section((how,))))
+    listed = Section((Table(columns, found, head=False),))
+    return Page("", (), (listed, Section((Line(say(how)),))) if how else (listed,))
 
 
 def topic_page(answer: ExplainAnswer) -> Page:

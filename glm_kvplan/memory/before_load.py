@@ -3,8 +3,8 @@
 The figures are the public boots' of measurements.toml, fitted by benchmarks/public_boots.py: a test holds them to it. A
 platform with two servers or more has their mean, and the error is that of one server more (95 %) by the spread of all
 servers of the vendor. A platform with fewer has its vendor's mean, and its error is larger by the root of two, for a
-mean and a server are unknown. Memory that is the host's own spreads by itself: what else the host runs decides it. No
-error is larger than its figure: that of a vendor with a single server is as large.
+mean and a server are unknown. Memory that is the host's own spreads by itself. No error is larger than its figure: that
+of a vendor with a single server is as large.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,7 @@ SEVERAL_GPUS = {
     "SM120": Taken(1.7, 1.2, "1.6 and 1.7 GiB on two RTX PRO 6000 servers of 4 and 2 GPUs"),
     OTHER: Taken(2.1, 1.7, "1.6 to 2.8 GiB on eight NVIDIA servers, one or none of them of this platform"),
     "ROCm": Taken(11.2, 11.2, "11 GiB on the one ROCm server measured, 8x MI355X"),
-    SHARED: Taken(12.9, 12.9, "5.6 to 19.9 GiB on five DGX Spark kits; the host's use decides it: give --pre-gib"),
+    SHARED: Taken(14.7, 14.7, "11.3 to 19.9 GiB on four DGX Spark kits, for no known cause: give --pre-gib"),
 }
 ONE_GPU = {
     OTHER: Taken(1.4, 1.4, "1.0 GiB on an H100, 1.8 on a GB300; as uncertain as servers of several GPUs"),

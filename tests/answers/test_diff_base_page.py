@@ -169,4 +169,4 @@ def test_whose_numbers_are_estimated_is_said() -> None:
 
     assert said("derived", "derived") == []
     assert said("derived", "estimated") == ["sizes, requests and free memory of B are estimated"]
-    assert "of A, B are" in said("estimated", "upper bound")[0]
+    assert "of A, B are" in said("estimated", "estimated")[0] and said("upper bound", "derived") == []

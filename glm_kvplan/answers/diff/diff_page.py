@@ -31,7 +31,7 @@ def diff_page(answer: DiffAnswer) -> Page:
     if answer.equal_flags is not None:
         equal.append(count(answer.equal_flags, "resolved flag"))
     last = [Line(say("the same on both: {equal}", equal=tuple(equal)), "muted")]
-    if unsure := tuple(name for name, side in (("A", answer.a), ("B", answer.b)) if side.certainty != "derived"):
+    if unsure := tuple(name for name, side in (("A", answer.a), ("B", answer.b)) if side.certainty == "estimated"):
         last.append(Line(say("sizes, requests and free memory of {sides} are estimated", sides=unsure), "muted"))
     alike = Section(tuple(last))
     return Page(

@@ -134,7 +134,8 @@ def _config(model: Model, served: str | None) -> Mapping[str, Any] | None:
 
 # Methods that pack routed experts while they load, and what comes of the stored format. The one that calls itself
 # modelopt_fp4 is taken from the MTP layer.
-# Source: layers/quantization/nvfp4_online.py:55-168, models/deepseek_nextn.py:71-75 at 0.5.23.
+# Source: layers/quantization/nvfp4_online.py:163-208, layers/quantization/modelopt_quant.py:1533-1545,
+# models/deepseek_nextn.py:71-75 at 0.5.23.
 _PACKED_ON_LOAD: dict[tuple[object, str], str] = {
     ("modelopt_fp4", "fp8"): "fp8-nvfp4",
     ("nvfp4_online", "fp8"): "fp8-nvfp4-mtp",

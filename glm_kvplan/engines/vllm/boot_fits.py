@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from glm_kvplan.engines.boot_logs import BesideLog
+from glm_kvplan.engines.boot_logs import CARD_ERROR, BesideLog
 from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.vllm.backends import BACKENDS
 from glm_kvplan.engines.vllm.boot_lines import Boot
@@ -18,7 +18,6 @@ from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import Gpu, find_gpu, known_gpus
 
 STAND_IN = "h200"  # where neither the user nor the log says the card
-_CARD_ERROR = 0.6  # GiB that what CUDA calls a card's memory may differ from the table's
 _MOST_DRAFTS = 8
 _SWITCHES = {"True": True, "False": False}
 
@@ -143,7 +142,7 @@ def _card(boot: Boot, beside: BesideLog) -> tuple[Gpu, bool]:
         fitting = [key for key, gpu in cards.items() if gpu.capability[0] in generations]
         # of several cards of one memory the one with the shortest name is the usual one
         near = cards[min(fitting, key=lambda key: (abs(total_gib(cards[key]) - printed.value), len(key)))]
-        if abs(total_gib(near) - printed.value) <= _CARD_ERROR:
+        if abs(total_gib(near) - printed.value) <= CARD_ERROR:
             return near, True
     return find_gpu(STAND_IN), False
 

@@ -9,10 +9,12 @@ from glm_kvplan.engines.vllm.moves import HIGHEST_UTILIZATION, UTILIZATION_STEP
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.served_requests import held, served
 from glm_kvplan.engines.vllm.starting import Begun, begin
+from glm_kvplan.errors import RefusedError
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.workload import Demand
 
 MOST_TP = 64  # the model's heads
+LEAST_UTILIZATION = 0.7  # of a card, where nobody says what is free
 _LIMITS = 3  # of requests, of their length, and what the second leaves of the first
 
 
@@ -43,11 +45,16 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
     """The server with what serves the share, or as much of it as fits: its limits of requests and of their length, and
     more of the card where nobody fixed that. Nothing else is turned. Raises InputError, RefusedError.
     """
-    found = [_limited(begin(plan, given), given, share)]
-    for utilization in _utilizations(plan):
-        if _sure(found[-1], share):
+    found: list[Begun] = []
+    for tried in (plan, *(plan.with_flags(gpu_memory_utilization=each) for each in _utilizations(plan))):
+        if found and _sure(found[-1], share):
             break
-        found.append(_limited(begin(plan.with_flags(gpu_memory_utilization=utilization), given), given, share))
+        try:
+            found.append(_limited(begin(tried, given), given, share))
+        except RefusedError:  # so much of the card is not free, or nothing of this layout starts
+            if found:
+                break
+            found += _with_less(plan, given, share)
     best = max(found, key=lambda begun: (_sure(begun, share), min(_served(begun, share), share.concurrency)))
     engines = best.plan.deployment.data_parallel_size
     got = served(best.start, share.contexts)
@@ -70,6 +77,19 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
         at_least=lambda: min(served(best.low, share.contexts).requests, share.concurrency),
         failure="" if best.start.failure is None else best.start.failure.reason,
     )
+
+
+def _with_less(plan: Plan, given: MemoryGiven, share: Demand) -> list[Begun]:
+    """With the most of the card that is free, where nobody fixed that. Raises InputError, RefusedError."""
+    found = plan.deployment.gpu_memory_utilization
+    fixed = not plan.flags.keys().isdisjoint(("gpu_memory_utilization", *FIXES_BLOCKS))
+    while True:
+        found = round(found - (0 if fixed else UTILIZATION_STEP), 4)
+        try:
+            return [_limited(begin(plan.with_flags(gpu_memory_utilization=found), given), given, share)]
+        except RefusedError:
+            if fixed or found < LEAST_UTILIZATION:
+                raise
 
 
 def _utilizations(plan: Plan) -> Iterator[float]:
