@@ -21,7 +21,7 @@ from glm_kvplan.engines.sglang.sizing.solver import attempt
 from glm_kvplan.engines.sglang.sizing.start import Boot, boot
 from glm_kvplan.engines.sglang.sizing.transients import logits_bytes
 from glm_kvplan.engines.sglang.weight_placement import after_load, placement
-from glm_kvplan.memory.before_load import ONE_GPU, OTHER, SEVERAL_GPUS
+from glm_kvplan.memory.before_load import INTEGRATED, ONE_GPU, OTHER, SEVERAL_GPUS
 from glm_kvplan.memory.budget import AFTER_ESTIMATED_WEIGHTS, AFTER_GIVEN_WEIGHTS
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.measurements import measurements
@@ -295,6 +295,8 @@ def _before_the_load() -> Iterator[str]:
         figure = f"{stated.gib:.1f} ± {stated.error_gib:.1f}"
         for server, gib in each.items():
             yield f"| {name} | {'one' if one else 'several'} | {server} | {gib:.2f} | {figure} |"
+    figure = f"{INTEGRATED.gib:.1f} ± {INTEGRATED.error_gib:.1f}"
+    yield f"| memory shared with the host | one | a public DGX Spark report, no boot log | 5.6 | {figure} |"
 
 
 def _weights() -> Iterator[str]:
@@ -391,7 +393,7 @@ What these intervals do not prove:
   of MXFP4 on ROCm reaches up to that.
 - On ROCm one server's memory before the load is known, and its error is as large as the figure.
 - {left} ± {error} GiB are taken off for what loading leaves beside estimated weights.
-- A Grace Blackwell rack, H100 with several GPUs, MI300X and MI325X are in no row: no public boot printed enough.
+- A Grace Blackwell rack, GB10, H100 with several GPUs, MI300X and MI325X are in no row: no public boot printed enough.
 """
 
 _BEFORE = """\

@@ -14,14 +14,13 @@ from glm_kvplan.engines.sglang.plan import Plan
 from glm_kvplan.engines.sglang.rank import rank_of
 from glm_kvplan.engines.sglang.sizing.server import Server
 from glm_kvplan.engines.sglang.sizing.solver import attempt
-from glm_kvplan.memory.before_load import OTHER, SHARED, Taken, platform, taken_before_load
+from glm_kvplan.memory.before_load import OTHER, Taken, platform, taken_before_load
 from glm_kvplan.memory.budget import MemoryBudget
 from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.memory.measurements import Measurement, measurements
 
 T_95 = (0.0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)  # by degrees of freedom
-APART = ("ROCm", SHARED)  # what says nothing of other NVIDIA servers
 # Boots whose weights are not known well enough to tell what was taken before them.
 WEIGHTS_UNKNOWN = frozenset({"b200x4-nvfp4-tp4-conc128", "b200x4-nvfp4-tp4-conc32", "mi355xx4-mxfp4-tp4"})
 
@@ -101,8 +100,8 @@ def fit(boots: Iterable[Measurement]) -> Mapping[tuple[str, bool], tuple[float, 
     """Figure and error by platform (`OTHER`: the vendor's) and whether a server has one GPU."""
     found = servers(boots)
     fitted: dict[tuple[str, bool], tuple[float, float]] = {}
-    several = {name: list(each.values()) for (name, one), each in found.items() if not one and name not in APART}
-    alone = [value for (name, one), each in found.items() if one and name not in APART for value in each.values()]
+    several = {name: list(each.values()) for (name, one), each in found.items() if not one and name != "ROCm"}
+    alone = [value for (name, one), each in found.items() if one and name != "ROCm" for value in each.values()]
     every = [value for values in several.values() for value in values]
     error = _error(every)
     for key, values in (((OTHER, False), every), ((OTHER, True), alone)):
@@ -111,11 +110,9 @@ def fit(boots: Iterable[Measurement]) -> Mapping[tuple[str, bool], tuple[float, 
     for name, values in several.items():
         if len(values) > 1:
             fitted[name, False] = (fmean(values), error)  # two or three servers have no spread of their own
-    for apart in APART:
-        values = [value for (name, _), each in found.items() if name == apart for value in each.values()]
-        if values:
-            spread = _error(values) if len(values) > 1 else fmean(values)
-            fitted[apart, False] = fitted[apart, True] = (fmean(values), min(spread, fmean(values)))
+    rocm = [value for (name, _), each in found.items() if name == "ROCm" for value in each.values()]
+    if rocm:
+        fitted["ROCm", False] = fitted["ROCm", True] = (fmean(rocm), fmean(rocm))
     return fitted
 
 
@@ -123,7 +120,7 @@ def without(boot: Measurement) -> Taken | None:
     """What would be stated for this boot without its server; None where nothing else of its vendor is measured."""
     fitted = fit(each for each in measurements() if each.server != boot.server)
     key = (group(boot), gpus(boot) == 1)
-    figures = fitted.get(key) if key[0] in APART else fitted.get(key, fitted[OTHER, key[1]])
+    figures = fitted.get(key) if key[0] == "ROCm" else fitted.get(key, fitted[OTHER, key[1]])
     return None if figures is None else Taken(*figures, "")
 
 

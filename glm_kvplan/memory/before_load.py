@@ -3,8 +3,7 @@
 The figures are the public boots' of measurements.toml, fitted by benchmarks/public_boots.py: a test holds them to it. A
 platform with two servers or more has their mean, and the error is that of one server more (95 %) by the spread of all
 servers of the vendor. A platform with fewer has its vendor's mean, and its error is larger by the root of two, for a
-mean and a server are unknown. Memory that is the host's own spreads by itself. No error is larger than its figure: that
-of a vendor with a single server is as large.
+mean and a server are unknown. No error is larger than its figure: that of a vendor with a single server is as large.
 """
 
 from typing import NamedTuple
@@ -20,7 +19,7 @@ class Taken(NamedTuple):
     evidence: str
 
 
-OTHER, SHARED = "other NVIDIA", "memory shared with the host"
+OTHER = "other NVIDIA"
 PLATFORMS = {8: "Ampere", 9: "Hopper", 10: "SM100", 12: "SM120"}  # by the capability's major number
 # A server of several GPUs; a platform that is not here has its vendor's.
 SEVERAL_GPUS = {
@@ -29,19 +28,16 @@ SEVERAL_GPUS = {
     "SM120": Taken(1.7, 1.2, "1.6 and 1.7 GiB on two RTX PRO 6000 servers of 4 and 2 GPUs"),
     OTHER: Taken(2.1, 1.7, "1.6 to 2.8 GiB on eight NVIDIA servers, one or none of them of this platform"),
     "ROCm": Taken(11.2, 11.2, "11 GiB on the one ROCm server measured, 8x MI355X"),
-    SHARED: Taken(14.7, 14.7, "11.3 to 19.9 GiB on four DGX Spark kits, for no known cause: give --pre-gib"),
 }
 ONE_GPU = {
     OTHER: Taken(1.4, 1.4, "1.0 GiB on an H100, 1.8 on a GB300; as uncertain as servers of several GPUs"),
     "ROCm": Taken(11.2, 11.2, "no ROCm server of one GPU measured: as on 8x MI355X"),
-    SHARED: SEVERAL_GPUS[SHARED],
 }
+INTEGRATED = Taken(5.6, 5.6, "5.6 GiB in the one public DGX Spark report; the host's use decides it: give --pre-gib")
 
 
 def platform(gpu: Gpu) -> str:
     """The group of cards whose servers are alike in what they take."""
-    if gpu.integrated:
-        return SHARED
     if gpu.vendor == "rocm":
         return "ROCm"
     return PLATFORMS.get(gpu.capability[0], OTHER)
@@ -49,5 +45,7 @@ def platform(gpu: Gpu) -> str:
 
 def taken_before_load(gpu: Gpu, gpus: int) -> Taken:
     """What is taken on each of an engine's `gpus` before its weights load."""
+    if gpu.integrated:
+        return INTEGRATED
     table = ONE_GPU if gpus == 1 else SEVERAL_GPUS
     return table.get(platform(gpu), table[OTHER])

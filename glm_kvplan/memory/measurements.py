@@ -15,7 +15,7 @@ class Measurement(NamedTuple):
     source: str
     server: str  # one machine of one operator: its boots are one measurement
     gpu: str
-    engine: str | None  # the release; None: another engine's boot
+    engine: str
     checkpoint: str | None
     flags: dict[str, Any]
     environment: dict[str, str]
@@ -40,8 +40,7 @@ def measurements() -> tuple[Measurement, ...]:
         printed = entry["printed"]
         found.append(
             Measurement(
-                **{name: entry[name] for name in ("id", "source", "server", "gpu", "flags")},
-                engine=entry.get("engine"),
+                **{name: entry[name] for name in ("id", "source", "server", "gpu", "engine", "flags")},
                 checkpoint=entry.get("checkpoint"),
                 environment=entry.get("environment", {}),
                 **{name: printed.get(name) for name in ("pre_gib", "target_gib", "draft_gib", "slots", "tokens")},

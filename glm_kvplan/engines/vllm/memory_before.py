@@ -12,7 +12,6 @@ from glm_kvplan.certainty import Certainty, How
 from glm_kvplan.engines.vllm.components.index_keys import key_bytes
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.memory.before_load import taken_before_load
 from glm_kvplan.memory.budget import DRAFT, TARGET, UNMEASURED_WEIGHTS_ERROR, MemoryPart
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.weights import WeightEstimate
@@ -20,7 +19,9 @@ from glm_kvplan.units import GB, GIB
 
 LOG_STEP = 0.01  # GiB: what the log prints of the available memory
 MEASURED_BATCH = 8192  # tokens of a step in every public figure
-TAKEN = (0.6, 0.3)  # GiB before the load, and their error: 139.2 of 139.79 GiB are free in three H200 logs
+# GiB that are not free when vLLM asks, and their error: 139.2 of 139.79 GiB are free in three H200 logs; of a DGX Spark
+# 101.8, 105.1, 110.3 and 110.4 of 121.6 (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks, issues 47 and 118).
+TAKEN, TAKEN_OF_SHARED = (0.6, 0.3), (14.7, 14.7)
 GATHERED = 40  # multiples of the context the indexer's workspace holds before 0.32
 ROWS_AT_ONCE = (5, 2)  # multiples of the context from 0.32 on: up to 256K, and above
 LONG_CONTEXT = 256 * 1024
@@ -130,7 +131,7 @@ def _enough_free(rank: Rank, gpu: Gpu, pre_gib: float | None) -> tuple[str, ...]
     """
     wanted = total_gib(gpu) * rank.deployment.gpu_memory_utilization
     if pre_gib is None:
-        taken, error, *_ = taken_before_load(gpu, rank.deployment.gpus) if gpu.integrated else TAKEN
+        taken, error = TAKEN_OF_SHARED if gpu.integrated else TAKEN
         middle = total_gib(gpu) - taken
         least = middle - error
         found = f"about {middle:.1f} (+-{error:.1f}) GiB are free"

@@ -55,8 +55,8 @@ WEIGHTS = WeightEstimate(
         (Placement(), replace(CARD, vendor="rocm", capability=(9, 5)), 88.8, 11.2),
         (Placement(), CARD, 98.6, 1.4),
         (Placement(), replace(CARD, capability=(10, 3)), 98.6, 1.4),
-        (PLACED, SHARED, 85.3, 14.7),
-        (Placement(), SHARED, 85.3, 14.7),
+        (PLACED, SHARED, 94.4, 5.6),
+        (Placement(), SHARED, 94.4, 5.6),
     ],
 )
 def test_a_card_less_what_it_does_not_show(placed: Placement, gpu: Gpu, before: float, error: float) -> None:
