@@ -65,6 +65,7 @@ class _Reader:
         self.lists: dict[str, list[Word]] = {}
         # Lists by their id and lines by their text, in the order they stand; no list of which another is made.
         self.started: dict[int | str, list[Word]] = {}
+        self.called: set[int] = set()  # ids of the lists that were given to a call
         self.environment: dict[str, Scalar] = {}
         self.deciding: list[Mark] = []
 
@@ -99,14 +100,23 @@ class _Reader:
                 self.lists[name] += self.marked([self.item(value)])
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "extend"), [value])) if name in self.lists:
                 self.lists[name] += self.marked(self.items(value))
-            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "insert"), [ast.Constant(int(at)), value])) if (
-                name in self.lists
-            ):
-                self.lists[name][at:at] = self.marked([self.item(value)])
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "insert"), [at, value])) if name in self.lists:
+                self.insert(name, at, self.marked([self.item(value)]))
             case ast.Expr(value) | ast.Return(value) if value is not None:
                 self.expression(value)
             case _:
                 pass
+
+    def insert(self, name: str, at: ast.expr, words: list[Word]) -> None:
+        """Words before the place `at` of a list; at its end, and marked, where that is not known."""
+        listed, place = self.lists[name], ast.unparse(at)
+        if re.fullmatch(r"-?\d+", place):
+            listed[int(place) : int(place)] = words
+        elif place == f"len({name})":
+            listed += words
+        else:
+            mark = Mark(f"`{place[:60]}`", f"line {at.lineno}")
+            listed += [word._replace(mark=word.mark or mark) for word in words]
 
     def perhaps(self, decides: str, node: ast.stmt, statements: Iterable[ast.stmt]) -> None:
         self.deciding.append(Mark(decides, f"line {node.lineno}"))
@@ -152,6 +162,7 @@ class _Reader:
                         self.started.setdefault(line.text, [line])
                     else:
                         self.started[id(words)] = words
+                        self.called.add(id(words))
 
     def variables(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -187,7 +198,8 @@ class _Reader:
                     found += self.items(element.value) if isinstance(element, ast.Starred) else [self.item(element)]
                 return found
             case ast.Name(name) if name in self.lists:
-                self.started.pop(id(self.lists[name]), None)
+                if id(self.lists[name]) not in self.called:
+                    self.started.pop(id(self.lists[name]), None)
                 return list(self.lists[name])
             case _:
                 found_words = self.words(node)

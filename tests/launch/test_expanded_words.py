@@ -341,3 +341,10 @@ def test_parts_of_words_are_counted(script: str) -> None:
 def test_rounds_that_may_come_inside_one_another_are_few() -> None:
     script = "".join(f"while $U{depth}; do " for depth in range(8)) + "run x" + "; done" * 8
     assert sum(found == ["x"] for found in ([word.text for word in one] for one in commands(script)[0])) == 9
+
+
+def test_values_that_name_each_other_end() -> None:
+    """Each level doubles what is looked up: bash takes hours, and here the number is not known."""
+    levels = "; ".join(f"V{level}='V{level + 1}+V{level + 1}'" for level in range(40))
+    (told,) = ours(f"{levels}; V40=1; run $((V0))")
+    assert told.marked

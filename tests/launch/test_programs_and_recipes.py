@@ -55,7 +55,10 @@ def found_in(text: str, **given: str) -> list[str]:
         ('c = ["sglang", "serve", "m"]\nc += ["a", "b"]\nc.append("c")\nc.extend(["d"])\nrun(c)', ["m a b c d"]),
         ('c = ["sglang", "serve", "m"]\nc.insert(0, "numactl")\nc.insert(3, "n")', ["n m"]),
         ('c = ["sglang", "serve", "m"]\nc.clear()\nc.append()\nd += ["x"]\nd.append("x")', ["m"]),
-        # a list that another is made of starts nothing itself
+        ('c = ["sglang", "serve", "m"]\nc.insert(len(c), "a")\nc.insert(-1, "b")', ["m b a"]),
+        ('c = ["sglang", "serve", "m"]\nc.insert(n, "a")', ["m a?`n`"]),
+        # a list that another is made of starts nothing itself, but where it was given to a call
+        ('c = ["sglang", "serve", "m"]\nrun(c)\nrun(c + ["--a"])', ["m", "m --a"]),
         ('c = ["sglang", "serve", "m"]\nrun(c + ["--a"])', ["m --a"]),
         ('c = ["sglang", "serve", "m"]\nrun([*c, "--a"])', ["m --a"]),
         ('c = ["sglang", "serve", "m"]\nd = c + ["--a"]\nd += ["--b"]\nrun(d)', ["m --a --b"]),

@@ -25,6 +25,7 @@ from glm_kvplan.launch.marked_words import Mark, Piece, printable
 if TYPE_CHECKING:
     from glm_kvplan.launch.bash.interpreter import Interpreter
 
+_MOST_VALUES = 10_000  # of variables in one expression, those that their values name included
 _NUMBER = "$((...))"  # one that is not known
 
 
@@ -138,9 +139,14 @@ class Expander:
     def evaluated(self, text: str) -> int | Mark:
         """The number that a text gives, or why it is not known; variables in it may hold expressions themselves."""
         unknown: Mark | None = None
+        if not self.calculating:
+            self.looked_up = 0
 
         def value(name: str) -> int:
             nonlocal unknown
+            self.looked_up += 1
+            if self.looked_up > _MOST_VALUES:
+                raise arithmetic.ArithmeticProblem
             name, index = target_of(name)
             found = first_of(element(self.shell, name, index), name)
             digits = known_text(found)
