@@ -7,6 +7,7 @@ import pytest
 from test_likely_card import boot, free
 from test_resolve_rules import A100, MI300X, resolved
 
+from glm_kvplan.engines.planner import plan
 from glm_kvplan.engines.sglang.boot_log.likely_card import likely_card
 from glm_kvplan.engines.sglang.boot_log.log_rows import printed_sizes
 from glm_kvplan.engines.sglang.checks.judgements import longest_context
@@ -199,7 +200,9 @@ PAGE = "attention kernels with a page of their own"
     [(0, "attention_backend"), (1, "prefill_attention_backend"), (2, "decode_attention_backend")],
 )
 def test_kernels_that_change_the_page(kernel: str, position: int, flag: str) -> None:
-    """Which flags each kernel's own page is asked of: the engine's own resolution leaves the page, or changes it."""
+    """Which flags each kernel's own page is asked of: the engine's own resolution leaves the page, or changes it
+    (arg_groups/overrides.py:1144-1200, :1312-1326 at 0.5.23).
+    """
     try:
         resolved("b200", "0.5.23", tp_size=4, **{flag: kernel})
         said = ""
@@ -542,3 +545,15 @@ def test_a_chunk_of_broken_pages_says_whose_it_is() -> None:
         resolved("h200", "0.5.21", tp_size=8, chunked_prefill_size=100)
     with pytest.raises(RefusedError, match=r"size 50 \(100 over 2 attention groups\) is no multiple"):
         resolved("h200", "0.5.21", tp_size=8, dp_size=2, enable_dp_attention=True, chunked_prefill_size=100)
+
+
+@pytest.mark.parametrize("dispatch", ["nvfp4", "mxfp8"])
+def test_a_dispatch_format_is_not_held_against_experts_that_nobody_read(dispatch: str) -> None:
+    """The same flags start over an NVFP4 checkpoint (tests/data/start_checks.jsonl.gz); here config.json is on the
+    server alone.
+    """
+    words = "--tp-size 8 --dp-size 8 --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend"
+    launch = f"sglang serve /models/glm {words} flashinfer_trtllm --flashinfer-a2a-dispatch-type {dispatch}"
+    assert plan(launch=launch, gpu="b200", engine="0.5.23").deployment.moe_a2a_backend == "flashinfer"
+    with pytest.raises(RefusedError, match="dispatch"):  # the published checkpoint is FP8
+        plan(launch=launch.replace("/models/glm", "zai-org/GLM-5.3-Flash"), gpu="b200", engine="0.5.23")

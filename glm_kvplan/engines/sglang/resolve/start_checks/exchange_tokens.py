@@ -134,8 +134,8 @@ CHECKS = (
     Check(
         "megamoe_encoder",
         lambda a: bool(a.encoder_only) and _megamoe_prefill(a),
-        "--moe-a2a-backend megamoe with NVFP4 experts and --encoder-only: a prefill chunk is above "
-        "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192); lower --chunked-prefill-size",
+        "--moe-a2a-backend megamoe with NVFP4 experts and --encoder-only: a prefill chunk, or its absence, is "
+        "above SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK (8192); lower --chunked-prefill-size",
         "arg_groups/mega_moe_hook.py:77-88 at 0.5.22, :187-251 at 0.5.23",
     ),
     Check(

@@ -1,6 +1,7 @@
 """Start-up checks of the experts: their exchange, their kernels and their placement."""
 
 from glm_kvplan.engines.sglang.resolve.start_checks.start_check import Check, Launch
+from glm_kvplan.engines.weight_format import UNREAD
 
 _FLASHINFER = ("flashinfer_cutlass", "flashinfer_cutedsl", "flashinfer_trtllm", "flashinfer_trtllm_routed", "deep_gemm")
 
@@ -19,9 +20,9 @@ def _dispatches_otherwise(a: Launch) -> bool:
     """A dispatch format that is named, but is not that of the experts or of their kernels."""
     named, method = a.flashinfer_a2a_dispatch_type, a.engine_quantization
     if named == "nvfp4":
-        return method != "modelopt_fp4"
+        return method not in ("modelopt_fp4", UNREAD)
     if named == "mxfp8" or (named == "auto" and method == "mxfp8"):
-        return method != "mxfp8" or not a.expert_runner.startswith("flashinfer_trtllm")
+        return method not in ("mxfp8", UNREAD) or not a.expert_runner.startswith("flashinfer_trtllm")
     return False
 
 
