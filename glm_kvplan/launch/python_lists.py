@@ -96,6 +96,10 @@ class _Reader:
                 self.assign(target, value)
             case ast.AugAssign(ast.Name(name), ast.Add(), value) if name in self.lists:
                 self.lists[name] += self.marked(self.items(value))
+            case ast.AugAssign(ast.Name(name), operator, value) if name in self.values:
+                self.values[name] = self.either(
+                    None, ast.copy_location(ast.BinOp(ast.Name(name), operator, value), node)
+                )
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [value])) if name in self.lists:
                 self.lists[name] += self.marked([self.item(value)])
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "extend"), [value])) if name in self.lists:
@@ -233,15 +237,21 @@ class _Reader:
                 return self.scalar(value)
             case ast.Call(ast.Name("str" | "int" | "float"), [argument]):
                 return self.scalar(argument)
-            case ast.Call(ast.Attribute(_, "getenv" | "get"), [ast.Constant(str(name)), *default]):
+            case ast.Call(ast.Attribute(of, "getenv" | "get" as called), [ast.Constant(str(name)), *default]) if (
+                called == "getenv" or ast.unparse(of).endswith("environ")
+            ):
                 return self.scalar(default[0]) if default and name not in self.around.given else self.variable(name)
-            case ast.BinOp(left, ast.Add(), right):
+            case ast.BinOp(left, ast.Add(), right) if any(map(_is_text, ast.walk(node))):
                 return (*self.scalar(left), *self.scalar(right))
         return (Piece("?", Mark(f"`{ast.unparse(node)[:60]}`")),)
 
     def variable(self, name: str) -> Scalar:
         given = self.around.given
         return plain(given[name]) if name in given else missing(f"${name}")
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _is_main(test: ast.expr) -> bool:

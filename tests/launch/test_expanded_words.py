@@ -348,3 +348,15 @@ def test_values_that_name_each_other_end() -> None:
     levels = "; ".join(f"V{level}='V{level + 1}+V{level + 1}'" for level in range(40))
     (told,) = ours(f"{levels}; V40=1; run $((V0))")
     assert told.marked
+
+
+@pytest.mark.parametrize("script", ['x=\'eval "$x"\'; eval "$x"', "f() { f; }; f"])
+def test_a_script_that_starts_itself_again_ends(script: str) -> None:
+    with pytest.raises(InputError, match=r"starts itself again|functions"):
+        Interpreter(Surroundings(), lambda *_: None).run(script)
+
+
+def test_a_repeat_of_alternatives_is_not_tried() -> None:
+    """Python's expressions take 2 ** 60 steps for it."""
+    told = ours(f"X={'a' * 60}; if [[ $X =~ ^(a|a)*b$ ]]; then run a; else run b; fi")
+    assert [one.words for one in told] == [["a"], ["b"]] and all(one.marked for one in told)

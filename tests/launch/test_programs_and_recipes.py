@@ -51,6 +51,10 @@ def found_in(text: str, **given: str) -> list[str]:
         ('c: list[str] = ["sglang", "serve", "m"]', ["m"]),
         ("c: list[str]\nrun([\"sglang\", \"serve\", \"m\"])", ["m"]),
         ('a = b = ["sglang", "serve", "m"]', ["m", "m"]),
+        # numbers are not put together as texts are
+        ('T = 4\nrun(["sglang", "serve", str(T + 4), str(4 + 4), "a" + str(T)])', ["??`T + 4` ??`4 + 4` a4"]),
+        ('T = 4\nT *= 2\nrun(["sglang", "serve", str(T)])', ["??`T * 2`"]),
+        ('T = "sglang serve m"\nT += " --a 1"\nos.system(T)', ["m --a 1"]),
         # what is added to a list, at its place
         ('c = ["sglang", "serve", "m"]\nc += ["a", "b"]\nc.append("c")\nc.extend(["d"])\nrun(c)', ["m a b c d"]),
         ('c = ["sglang", "serve", "m"]\nc.insert(0, "numactl")\nc.insert(3, "n")', ["n m"]),
@@ -97,7 +101,7 @@ def found_in(text: str, **given: str) -> list[str]:
          ["a4b 4 8 2 xy ??`-1`"]),
         ('run(["sglang", "serve", f"{T}", X.y, str(4, 5), None])', ["$T?$T ??`X.y` ??`str(4, 5)` ??`None`"]),
         ('run(["sglang", "serve", os.environ["T"], os.getenv("T"), os.environ.get("T", "8"), args.get("T", 9)])',
-         ["$T?$T $T?$T 8 9"]),
+         ["$T?$T $T?$T 8 ??`args.get('T', 9)`"]),
         ('run(["sglang", "serve", f"{G}", os.environ["G"], os.getenv("G"), os.environ.get("G", "8")])', ["5 5 5 5"]),
         ('G = 4\nrun(["sglang", "serve", G])', ["4"]),
         ('run(["sglang", "serve", x.sys.executable])', ["??`x.sys.executable`"]),

@@ -157,10 +157,13 @@ def _kernels(model: Model, served: str | None) -> str | None:
 
 @lru_cache(maxsize=64)
 def _stored(model: Model, served: str | None, quantization: object) -> WeightFormat:
-    stored = weight_format({"quantization": quantization}, _config(model, served), served or model.name)
+    name = served or model.name
+    stored = weight_format({}, _config(model, served), name)
     packed = _PACKED_ON_LOAD.get((quantization, stored.format))
-    if packed is None:
-        return stored
+    if packed is None or (
+        stored.assumed and quantization == "modelopt_fp4"
+    ):  # of a checkpoint that nobody knows, its own
+        return weight_format({"quantization": quantization}, _config(model, served), name)
     return WeightFormat(packed, f"--quantization {quantization} packs the experts of {stored.format} as they load")
 
 

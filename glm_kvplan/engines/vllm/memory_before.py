@@ -103,9 +103,12 @@ def available(
     for flag, value in (("--available-gib", available_gib), ("--pre-gib", pre_gib), ("--weights-gib", weights_gib)):
         if value is not None and not (isfinite(value) and value >= 0):
             raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
+    if pre_gib is not None and pre_gib > gpu.memory_mib / 1024:
+        raise InputError(f"--pre-gib {pre_gib} is more than a {gpu.name} has ({gpu.memory_mib / 1024:.2f} GiB)")
     images = max(int(deployment.mm_ipc_gpu_memory_gb * GIB), 0) if deployment.multimodal else 0
     if deployment.kv_cache_memory_bytes is not None:
-        return _exactly(deployment.kv_cache_memory_bytes - images, "given", "--kv-cache-memory-bytes")
+        found = _exactly(deployment.kv_cache_memory_bytes - images, "given", "--kv-cache-memory-bytes")
+        return found._replace(notes=_enough_free(rank, gpu, pre_gib))
     if available_gib is not None:
         exact = int(available_gib * GIB) - images
         half = int(LOG_STEP / 2 * GIB)

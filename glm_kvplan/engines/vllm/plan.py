@@ -10,15 +10,16 @@ from glm_kvplan.engines.measures import Started
 from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
 from glm_kvplan.engines.vllm.deployment import Deployment
+from glm_kvplan.engines.vllm.profile import EngineProfile
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.engines.vllm.resolve.resolver import resolve
 from glm_kvplan.engines.vllm.resolve.undecided import every_choice
 from glm_kvplan.engines.vllm.weight_widths import check_experts
-from glm_kvplan.engines.weight_format import WeightFormat, weight_format
-from glm_kvplan.errors import InputError
+from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, weight_format
+from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.calibration import Calibration
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.model.loader import BUNDLED_ORIGIN
+from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
 from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
 
 NO_CALIBRATION = "is of vLLM, which takes no calibration: give --available-gib, as its log says"
@@ -122,8 +123,11 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         gpu=given.gpu,
         environment=given.environment,
     )
-    stand_in = given.model.origin == BUNDLED_ORIGIN and given.served is not None
-    config = None if stand_in else given.model.config
+    stands_in = (
+        given.model.origin == BUNDLED_ORIGIN and given.served is not None and given.served.lower() != BUNDLED_ID.lower()
+    )
+    config = None if stands_in else given.model.config
+    _check_method(flags.get("quantization"), quantization_method(config), given.profile)
     rank = Rank(given.model.geometry, deployment, given.profile)
     check_experts(rank, given.model.config)
     return Plan(
@@ -132,3 +136,11 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         blocks=blocks_of(rank),
         weight_format=weight_format(flags, config, given.served or given.model.name),
     )
+
+
+def _check_method(asked: object, stored: str | None, profile: EngineProfile) -> None:
+    """FP8 weights take no other method, but for one that takes any. Raises RefusedError."""
+    if stored == "fp8" and asked is not None and str(asked).lower() not in ("fp8", "humming"):
+        raise RefusedError(
+            f"--quantization {asked}: the checkpoint says {stored} in its config.json", profile.source("quantization")
+        )

@@ -78,6 +78,8 @@ class Interpreter:
                 self.execute(statement)
         except Leave:
             return
+        except RecursionError:  # a text that evaluates or sources itself
+            raise InputError("the script starts itself again, or is nested too deeply") from None
         except InputError as error:
             if self.around.place and str(error).startswith("line "):
                 raise InputError(f"{self.around.place}: {str(error).partition(': ')[2]}") from None

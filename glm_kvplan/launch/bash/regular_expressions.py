@@ -28,8 +28,8 @@ def groups_of(parts: Iterable[tuple[str, bool]], text: str) -> tuple[str, ...] |
     while at < len(whole):
         if match := _REPEAT.match(plain, at):
             at = match.end()
-            if (found[-1:] == [")"] and repeats) or _REPEAT.match(plain, at):
-                raise NotRead  # of what repeats itself
+            if (found[-1:] == [")"] and (repeats or "|" in found)) or _REPEAT.match(plain, at):
+                raise NotRead  # of what repeats itself, or may match in several ways
             found.append(match[0])
             repeats += 1
             continue

@@ -252,6 +252,14 @@ def test_experts_that_the_engine_packs_while_it_loads_them(served: str | None, m
     assert form.family("attn", draft=True).name == ("bf16" if draft == "bf16" else "fp8")
 
 
+@pytest.mark.parametrize(("method", "packed"), [("modelopt_fp4", "nvfp4-experts"), ("nvfp4_online", "nvfp4-mtp")])
+def test_experts_of_bf16_weights_are_packed_too(method: str, packed: str) -> None:
+    for served in ("x/GLM-5.3-Flash-BF16", "/models/glm-5.3-flash-bf16"):
+        assert kv.plan({"quantization": method}, gpu="b200", served=served).weight_format.format == packed
+    fp8 = {"modelopt_fp4": "fp8-nvfp4", "nvfp4_online": "fp8-nvfp4-mtp"}[method]
+    assert kv.plan({"quantization": method}, gpu="b200", served="x/GLM-5.3-Flash-FP8").weight_format.format == fp8
+
+
 def test_packed_weights_are_not_packed_again() -> None:
     for served in ("nvidia/GLM-5.3-Flash-NVFP4", "/models/glm"):  # the second's config is on the server alone
         plan = kv.plan({"tp_size": 4, "quantization": "modelopt_fp4"}, gpu="b200", served=served)

@@ -454,7 +454,7 @@ def test_weights_of_a_stand_in_are_of_the_served_name() -> None:
         assert served.weight_format.format == stored
     assert plan().weight_format[:2] == ("fp8", "quantization_config: fp8") and not plan().weight_format.assumed
     launched: Plan = kv.plan(launch="vllm serve zai-org/GLM-5.3-Flash", engine="vllm", gpu="h200")
-    assert launched.weight_format.assumed
+    assert launched.weight_format == plan().weight_format
 
 
 def test_weights_of_a_folder_are_of_its_name_where_its_config_says_nothing(tmp_path: Path) -> None:

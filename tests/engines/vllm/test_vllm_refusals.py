@@ -3,9 +3,12 @@
 import pytest
 from vllm_oracle import blocks, resolved
 
+import glm_kvplan as kv
 from glm_kvplan.engines.vllm.profile import load_profile, releases
 from glm_kvplan.engines.vllm.start import start
+from glm_kvplan.engines.vllm.starting import begin
 from glm_kvplan.errors import InputError, RefusedError
+from glm_kvplan.memory.given import MemoryGiven
 from glm_kvplan.units import GIB
 
 MTP = {"method": "mtp", "num_speculative_tokens": 3}
@@ -158,3 +161,27 @@ def test_a_fitted_context_is_what_the_blocks_hold() -> None:
     assert begun.max_model_len == found.longest_context(begun.count) < 1048576
     assert found.needed(begun.max_model_len) == begun.count - 1
     assert start(found, 3 * found.nbytes).failure.kind == "one request"
+
+
+@pytest.mark.parametrize("release", releases())
+@pytest.mark.parametrize("served", [None, "zai-org/GLM-5.3-Flash"])
+def test_fp8_weights_take_no_other_method(release: str, served: str | None) -> None:
+    """config/model.py, ModelConfig._verify_quantization: the flag is the checkpoint's own method, or it is an error."""
+    for method in ("modelopt_fp4", "mxfp4", "awq"):
+        with pytest.raises(RefusedError, match=rf"--quantization {method}: the checkpoint says fp8.*at {release}"):
+            kv.plan({"quantization": method}, engine=f"vllm-{release}", gpu="b200", served=served)
+    for flags in ({}, {"quantization": "fp8"}):
+        assert kv.plan(flags, engine=f"vllm-{release}", gpu="b200", served=served).weight_format.format == "fp8"
+    other = kv.plan({"quantization": "modelopt_fp4"}, engine=f"vllm-{release}", gpu="b200", served="/models/x")
+    assert other.weight_format.format == "nvfp4"  # its config.json is the server's
+
+
+@pytest.mark.parametrize("flags", [{}, {"kv_cache_memory_bytes": 20 * GIB}])
+def test_what_is_free_is_asked_whatever_the_blocks_take(flags: dict[str, object]) -> None:
+    """v1/worker/gpu_worker.py:542 at 0.33.0: before anything is measured."""
+    made = kv.plan({"tensor_parallel_size": 8, **flags}, engine="vllm-0.33.0", gpu="h200")
+    with pytest.raises(RefusedError, match=r"50\.00 GiB are free"):
+        begin(made, MemoryGiven(pre_gib=50.0))
+    with pytest.raises(InputError, match=r"--pre-gib 200\.0 is more than a H200 has"):
+        begin(made, MemoryGiven(pre_gib=200.0))
+    assert begin(made, MemoryGiven(pre_gib=139.0)).start.count
