@@ -74,5 +74,7 @@ def expected_of(load: Demand | None) -> dict[str, object]:
 
 def model_named(plan: Any) -> str:
     """The model as a launch command or a file names it."""
-    named: str = plan.served or (BUNDLED_ID if plan.model.origin == BUNDLED_ORIGIN else plan.model.name)
+    named: str = plan.served or (
+        BUNDLED_ID if plan.model.origin == BUNDLED_ORIGIN else plan.model.path or plan.model.name
+    )
     return named

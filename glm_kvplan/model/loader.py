@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ class Model:
     name: str  # for headlines: GLM-5.3-Flash, the Hub id, or the directory's or file's name
     origin: str  # for people, one line
     warnings: tuple[str, ...] = ()
+    path: str | None = None  # where it lies, as an engine takes it: its folder, or a file of another name
 
 
 def load_model(source: str | None = None, *, revision: str | None = None) -> Model:
@@ -146,7 +147,9 @@ def _from_path(path: Path) -> Model:
         except OSError as error:
             raise InputError(f"{shown_path(path)}: cannot be read ({error.strerror})") from None
     named = path.resolve().parent if path.name == "config.json" else path
-    return _from_file(path, shown_path(named.name), shown_path(path), ())
+    lies = path.absolute()
+    found = _from_file(path, shown_path(named.name), shown_path(path), ())
+    return replace(found, path=str(lies.parent if path.name == "config.json" else lies))
 
 
 def _from_hub(repo: str, revision: str | None) -> Model:

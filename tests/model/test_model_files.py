@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from glm_kvplan.engines.planner import plan
+from glm_kvplan.engines.saved_plan import plan_document
 from glm_kvplan.errors import InputError
 from glm_kvplan.model.loader import BUNDLED, bundled_geometry, load_model
 
@@ -133,3 +135,18 @@ def test_an_existing_path_wins_over_a_hub_id(tmp_path, monkeypatch):
     (tmp_path / "org" / "name").mkdir(parents=True)
     write(tmp_path / "org" / "name", TEXT)
     assert load_model("org/name").origin == str(Path("org", "name", "config.json"))
+
+
+@pytest.mark.parametrize("named", ["", "config.json"])
+def test_a_saved_deployment_names_the_model_where_it_lies(named, tmp_path):
+    """Its weights are those of its own config.json, here BF16, also when the file is read again."""
+    config = {name: value for name, value in load_model().config.items() if name != "quantization_config"}
+    folder = tmp_path / "glm"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    made = plan({"tp_size": 8}, model=str(folder / named), gpu="h200")
+    assert made.weight_format.format == "bf16"
+    saved = plan_document(made, None)
+    assert saved["model"] == str(folder)
+    assert plan({"tp_size": 8}, model=str(saved["model"]), gpu="h200").weight_format.format == "bf16"
+    assert plan_document(plan({"tp_size": 8}, gpu="h200"), None)["model"] == "zai-org/GLM-5.3-Flash"
