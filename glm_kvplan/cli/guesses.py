@@ -74,7 +74,7 @@ def _command_meant(word: str) -> str:
         return f"a flag of the launch plans it: kvplan solve {flag}; kvplan explain lists what is explained"
     from difflib import get_close_matches
 
-    near = get_close_matches(word, COMMANDS, 1, 0.6)
+    near = get_close_matches(word, COMMANDS)
     if near:
         return f"did you mean {near[0]}?"
     if re.search(r"[./]", word) and Path(word).is_file():
@@ -143,7 +143,7 @@ def refuse_option(
         raise InputError(f"{command} has no {said}: an option of kvplan {', '.join(others)}")
     from difflib import get_close_matches
 
-    near = get_close_matches(option, own, 3, 0.6)
+    near = get_close_matches(option, own)
     hint = f"did you mean {' or '.join(near)}?" if near else f"kvplan {command} --help lists what it takes"
     raise InputError(f"{command} has no {option}; {hint}")
 

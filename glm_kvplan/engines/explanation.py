@@ -76,7 +76,7 @@ def refuse_other_topic(topic: str, titles: Iterable[str]) -> None:
         return
     from difflib import get_close_matches
 
-    near = get_close_matches(topic.lower(), names, n=1, cutoff=0.6)
+    near = get_close_matches(topic.lower(), names)
     hint = f"did you mean {near[0]}?" if near else f"topics are: {', '.join(names)}"
     raise InputError(f"explain {topic!r}: no such topic; {hint}")
 

@@ -99,7 +99,7 @@ def _nearest(path: KeyPath, model: "type[BaseModel]", engine: Engine) -> str:
         twin = twin_of(f"--{wanted.replace('_', '-')}", engine.name)
         near = None if twin is None else known.get(twin.lstrip("-"), twin)
     if near is None:
-        near = next((known[match] for match in difflib.get_close_matches(wanted, known, 1, 0.6)), None)
+        near = next((known[match] for match in difflib.get_close_matches(wanted, known)), None)
     if near is not None:
         return f"; did you mean {near}?"
     if flags:

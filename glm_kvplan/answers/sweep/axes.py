@@ -81,7 +81,7 @@ def read_axis(text: str, engine: Engine | None = None) -> Axis:
     elif name == "checkpoints":
         raise InputError("--over checkpoints is now --over prefix_states")
     else:
-        near = difflib.get_close_matches(name[:60], [*_OWN, *flags], 3, 0.6)
+        near = difflib.get_close_matches(name[:60], [*_OWN, *flags])
         twin = twin_in(engine.name, option_of(name))
         hint = f"; {engine.title} has {twin}" if twin else f"; nearest: {', '.join(near)}" if near else ""
         raise InputError(

@@ -141,7 +141,7 @@ class _Parser:
         if kind == "name" and text in ("and", "or", "not"):
             raise self.wrong("a name or a value")
         if kind == "name" and text not in _WORDS and text not in self.columns:
-            near = difflib.get_close_matches(text[:60], self.columns, 3, 0.5)
+            near = difflib.get_close_matches(text[:60], self.columns)
             hint = f"; nearest: {', '.join(near)}" if near else f"; there are {', '.join(self.columns)}"
             raise InputError(f"--where: {text[:40]!r} is no column{hint}")
         if kind in ("sign", "end"):

@@ -47,6 +47,6 @@ def read_order(text: str, columns: Sequence[Column]) -> Order:
         raise InputError(f"--sort {text[:60]!r}: write COLUMN, COLUMN:asc or COLUMN:desc")
     names = [column.name for column in columns]
     if name not in names:
-        near = difflib.get_close_matches(name[:60], names, 3, 0.5)
+        near = difflib.get_close_matches(name[:60], names)
         raise InputError(f"--sort: {name[:40]!r} is no column; there are {', '.join(near or names)}")
     return Order(names.index(name), way == "desc")

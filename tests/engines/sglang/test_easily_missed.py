@@ -557,3 +557,14 @@ def test_a_dispatch_format_is_not_held_against_experts_that_nobody_read(dispatch
     assert plan(launch=launch, gpu="b200", engine="0.5.23").deployment.moe_a2a_backend == "flashinfer"
     with pytest.raises(RefusedError, match="dispatch"):  # the published checkpoint is FP8
         plan(launch=launch.replace("/models/glm", "zai-org/GLM-5.3-Flash"), gpu="b200", engine="0.5.23")
+
+
+def test_a_default_ratio_says_whether_it_is_lowered_at_start_up() -> None:
+    """arg_groups/hicache_hook.py:100-126 at 0.5.23: an explicit size or ratio switches the lowering off."""
+
+    def reason(**flags: object) -> str:
+        choices = plan({"tp_size": 8, "enable_hierarchical_cache": True, **flags}, gpu="h200", engine="0.5.23").choices
+        return next(choice.reason for choice in choices if choice.flag == "hicache_ratio")
+
+    assert "lowered at start-up" in reason()
+    assert "lowered" not in reason(hicache_size=10) and "lowered" not in reason(hicache_ratio=2.0)

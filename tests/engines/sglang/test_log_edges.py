@@ -1,6 +1,7 @@
 """What is read of a boot, tried, saved and said, each at the value where it turns."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from http.client import BadStatusLine
 from typing import Any
 from urllib.error import URLError
@@ -20,6 +21,7 @@ from glm_kvplan.engines.sglang.boot_log.log_rows import half_step, telling_digit
 from glm_kvplan.engines.sglang.boot_log.reconciliation import reconcile
 from glm_kvplan.engines.sglang.boot_log.server_args import from_mapping
 from glm_kvplan.engines.sglang.boot_log.server_info import boot_of, read_server_info
+from glm_kvplan.engines.sglang.boot_log.world import world_sizes
 from glm_kvplan.errors import InputError
 from glm_kvplan.memory.gpu import find_gpu
 from glm_kvplan.reading.exchange import Answer
@@ -319,3 +321,13 @@ def test_what_is_known_of_the_card() -> None:
     nothing = {name: value for name, value in SERVER_INFO.items() if not name.startswith("dsa_")}
     none = reconcile(boot_of(nothing, "host"))
     assert (none.gpu_guessed, none.gpu_unknown) == (True, True)
+
+
+def test_a_copy_of_the_server_has_its_own_ranks() -> None:
+    """Plain data parallelism: each copy is held against its own readings, under its own label."""
+    boot = held("b200x4-mtp6-frac80").boot
+    ranks = {rank._replace(dp=dp): found for dp in (0, 1) for rank, found in boot.ranks.items()}
+    copies = world_sizes(replace(boot, ranks=ranks), replace(held("b200x4-mtp6-frac80").plan.deployment, replicas=2))
+    assert [label for label, _ in copies] == ["DP0", "DP1"]
+    for number, (_, copy) in enumerate(copies):
+        assert copy.ranks and {rank.dp for rank in copy.ranks} == {number}

@@ -581,3 +581,9 @@ def test_what_a_decode_server_takes_beyond_its_budget() -> None:
     (plain,) = map(str, overrun_warnings(shown._replace(slots=320)))
     assert "the pool holds 128 request rows" in plain
     assert [*overrun_warnings(shown._replace(nbytes=0))] == [*overrun_warnings(None)] == []
+
+
+def test_where_no_server_starts_none_of_the_mean_is_served() -> None:
+    made = plan({"tp_size": 4, "mem_fraction_static": 0.3}, gpu="h200")
+    found = answer_advise(made, Demand(parse_contexts("64k"), 8), MemoryGiven(138.0, 62.0))
+    assert found.sizes is None and (found.mean_served, found.served.requests, found.holds) == (0, 0, False)

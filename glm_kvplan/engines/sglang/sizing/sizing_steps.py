@@ -178,14 +178,14 @@ def _pool(solution: Solution) -> Step:
         "mem_cache/kv_cache_configurator.py:3092-3119 at 0.5.23",
     )
     capacity = ("token_capacity", solution.token_capacity)
-    cap = solution.token_capacity
-    if costs.max_total_tokens is not None:
-        cap = min(cap, costs.max_total_tokens // costs.page_size * costs.page_size)
+    cap, asked = solution.token_capacity, costs.max_total_tokens
+    if asked is not None:
+        cap = min(cap, asked // costs.page_size * costs.page_size)
     if solution.tokens < cap:
         terms: Terms = (("least_over_stages", solution.tokens),)
         return Step(name, "tokens", "least_over_stages", terms, solution.tokens, source)
-    if cap < solution.token_capacity:
-        terms = (("max_total_tokens", costs.max_total_tokens or 0), ("page", costs.page_size))
+    if asked is not None and cap < solution.token_capacity:
+        terms = (("max_total_tokens", asked), ("page", costs.page_size))
         return Step(name, "tokens", "max_total_tokens // page * page", terms, solution.tokens, source)
     return Step(name, "tokens", "token_capacity", (capacity,), solution.tokens, source)
 
