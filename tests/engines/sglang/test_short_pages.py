@@ -587,3 +587,10 @@ def test_where_no_server_starts_none_of_the_mean_is_served() -> None:
     made = plan({"tp_size": 4, "mem_fraction_static": 0.3}, gpu="h200")
     found = answer_advise(made, Demand(parse_contexts("64k"), 8), MemoryGiven(138.0, 62.0))
     assert found.sizes is None and (found.mean_served, found.served.requests, found.holds) == (0, 0, False)
+
+
+@pytest.mark.parametrize(("context", "longer"), [("64k", {}), ("65537", {"context_length": 65537})])
+def test_a_longer_context_is_advised_where_it_is_needed(context: str, longer: dict[str, int]) -> None:
+    made = plan({"tp_size": 8, "context_length": 65536}, gpu="h200")
+    found = answer_advise(made, Demand(parse_contexts(context), 8), MemoryGiven(138.0, 100.0))
+    assert {name: value for name, value in found.flags.items() if name == "context_length"} == longer

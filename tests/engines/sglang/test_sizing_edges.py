@@ -15,6 +15,7 @@ from glm_kvplan.engines.sglang.rank import Rank, ranks
 from glm_kvplan.engines.sglang.sizing.binding_limits import limits
 from glm_kvplan.engines.sglang.sizing.failures import refusal
 from glm_kvplan.engines.sglang.sizing.rank_costs import Costs, costs, stage_costs
+from glm_kvplan.engines.sglang.sizing.sizing_steps import sizing_steps
 from glm_kvplan.engines.sglang.sizing.solver import Solution, attempt, attempt_stages, size
 from glm_kvplan.engines.sglang.sizing.workload_cost import Workload, estimate
 from glm_kvplan.errors import InputError
@@ -282,3 +283,20 @@ def test_the_whole_deployment_is_its_ranks() -> None:
     assert answer.everywhere("latent_kv") == 12 * (first + last)
     assert answer.largest is answer.stages[1]
     assert answer.allocated_everywhere == 12 * sum(rank.attribution.allocated for rank in answer.stages)
+
+
+def test_a_step_says_what_set_the_tokens() -> None:
+    """A cap is cut to whole pages, and one at the capacity or above it sets nothing."""
+    capacity = sized(138.0, 100.0).token_capacity
+    page = 64
+    for asked, formula, tokens in (
+        (None, "token_capacity", capacity),
+        (1000, "max_total_tokens // page * page", 960),
+        (capacity - 1, "max_total_tokens // page * page", capacity - page),
+        (capacity, "token_capacity", capacity),
+        (capacity + page, "token_capacity", capacity),
+    ):
+        flags = {} if asked is None else {"max_total_tokens": asked}
+        (step,) = [step for step in sizing_steps(sized(138.0, 100.0, **flags)) if step.name == "max_total_num_tokens"]
+        assert (step.formula, step.value) == (formula, tokens)
+        assert eval(step.formula, dict(step.terms)) == tokens
