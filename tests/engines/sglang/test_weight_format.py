@@ -168,6 +168,12 @@ def test_lists_of_layers_by_algorithm() -> None:
     assert of(mlp={"quant_algo": "MXFP4"}) == "mxfp4:experts+shared+mlp"
     assert of(mlp={"quant_algo": "FP8"}) == "fp8:experts+shared+mlp"
     assert of(mlp={"quant_algo": "INT8"}) == of(mlp="FP8") == of() == "modelopt_mixed"
+    layers = ",".join(map(str, range(3, 45)))  # the MTP layer is the 46th, and stands apart
+    experts = {
+        f"model.language_model.layers.{layer}.mlp.experts": {"quant_algo": "NVFP4"} for layer in layers.split(",")
+    }
+    config = declared(quant_method="modelopt_mixed", quantized_layers=experts)
+    assert weight_format({}, config).format == "nvfp4-experts"
 
 
 def test_places_of_the_config_and_how_sure_it_is() -> None:
