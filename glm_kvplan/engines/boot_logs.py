@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from glm_kvplan.engines.protocol import Engine
 
 
+CARD_ERROR = 0.6  # GiB that what CUDA calls a card's memory may differ from the table's, which is nvidia-smi's
+
+
 class LogReader(Protocol):
     """An engine's reader: it takes every line that may be of its own, and keeps what its boots say."""
 
@@ -27,9 +30,6 @@ class LogReader(Protocol):
 
     def read(self, number: int, line: bytes | str) -> None:
         """Take the next line. One of somebody else changes nothing."""
-
-
-CARD_ERROR = 0.6  # GiB that what an engine prints of a card's memory may differ from the table's
 
 
 class BesideLog(NamedTuple):

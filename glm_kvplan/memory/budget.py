@@ -160,6 +160,12 @@ def memory_budget(
     return found._replace(graphs_off_gib=calibration.graphs_off_gib)
 
 
+def check_free(gpu: Gpu | None, pre_gib: float) -> None:
+    """Raise InputError where more is said to be free than the card has."""
+    if gpu is not None and pre_gib > _total(gpu):
+        raise InputError(f"--pre-gib {pre_gib} is more than a {gpu.name} has ({_total(gpu):.2f} GiB)")
+
+
 def show_gib(gib: float, how: How) -> str:
     """A reading with the digits it deserves: two decimals as the engine prints where measured, one where not."""
     return f"{gib:.2f}" if how in ("measured", "given") else f"~{gib:.1f}"
@@ -185,8 +191,7 @@ def _before_load(
     if pre is not None:
         if pre == 0:
             raise InputError("--pre-gib 0: no memory to size")
-        if gpu is not None and pre > _total(gpu):
-            raise InputError(f"--pre-gib {pre} is more than a {gpu.name} has ({_total(gpu):.2f} GiB)")
+        check_free(gpu, pre)
         return pre, (MemoryPart("free before the load", pre, 0.0, "measured", "--pre-gib"),)
     if gpu is None:
         raise InputError("the memory before the load is unknown: give --pre-gib or --gpu")

@@ -93,13 +93,13 @@ _NAMED = {
     ),
     "fp8-nvfp4": (
         "nvfp4:experts,fp8:shared+mlp+attn/bf16", False,
-        "the published FP8 weights with routed experts packed to NVFP4 as they load, MTP layer BF16 (--quantization "
-        "modelopt_fp4); no public figure",
+        "the published FP8 weights, their routed experts packed to NVFP4 as an engine loads them, MTP layer BF16; no "
+        "public figure",
     ),
     "fp8-nvfp4-mtp": (
         "nvfp4:experts,fp8:shared+mlp+attn", False,
-        "the published FP8 weights with routed experts packed to NVFP4 as they load, the MTP layer's too "
-        "(--quantization nvfp4_online); no public figure",
+        "the published FP8 weights, their routed experts packed to NVFP4 as an engine loads them, the MTP layer's too; "
+        "no public figure",
     ),
     "w4a16": (
         "w4a16:experts", True,

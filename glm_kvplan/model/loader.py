@@ -32,6 +32,11 @@ class Model:
     warnings: tuple[str, ...] = ()
     path: str | None = None  # where it lies, as an engine takes it: its folder, or a file of another name
 
+    def config_of(self, served: str | None) -> dict[str, Any] | None:
+        """The config.json of what a launch names as its model; None where the bundled copy stands in for it."""
+        stands_in = self.origin == BUNDLED_ORIGIN and served is not None and served.lower() != BUNDLED_ID.lower()
+        return None if stands_in else self.config
+
 
 def load_model(source: str | None = None, *, revision: str | None = None) -> Model:
     """The model of a config.json: a file, a directory that holds one, or a Hub id; None is the bundled copy.
@@ -146,10 +151,9 @@ def _from_path(path: Path) -> Model:
             raise InputError(f"{shown_path(directory)}: is a directory without config.json") from None
         except OSError as error:
             raise InputError(f"{shown_path(path)}: cannot be read ({error.strerror})") from None
-    named = path.resolve().parent if path.name == "config.json" else path
-    lies = path.absolute()
-    found = _from_file(path, shown_path(named.name), shown_path(path), ())
-    return replace(found, path=str(lies.parent if path.name == "config.json" else lies))
+    whole = path.name == "config.json"  # of a folder, which is what an engine takes
+    named, lies = (path.resolve().parent, path.absolute().parent) if whole else (path, path.absolute())
+    return replace(_from_file(path, shown_path(named.name), shown_path(path), ()), path=str(lies))
 
 
 def _from_hub(repo: str, revision: str | None) -> Model:

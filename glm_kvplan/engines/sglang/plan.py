@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.protocol import Given
@@ -11,7 +11,7 @@ from glm_kvplan.engines.sglang.deployment import Deployment
 from glm_kvplan.engines.sglang.resolve.resolver import resolve
 from glm_kvplan.engines.weight_format import WeightFormat, kernel_method, quantization_method, weight_format
 from glm_kvplan.model.draft import DraftModel, find_draft, load_draft
-from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN, Model
+from glm_kvplan.model.loader import Model
 
 if TYPE_CHECKING:
     from glm_kvplan.contexts import Contexts
@@ -126,12 +126,6 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
     )
 
 
-def _config(model: Model, served: str | None) -> Mapping[str, Any] | None:
-    """The config.json of what is served; None where the bundled copy stands in for another checkpoint's."""
-    stands_in = model.origin == BUNDLED_ORIGIN and served is not None and served.lower() != BUNDLED_ID.lower()
-    return None if stands_in else model.config
-
-
 # Methods that pack routed experts while they load, and what comes of the stored format. The one that calls itself
 # modelopt_fp4 is taken from the MTP layer.
 # Source: layers/quantization/nvfp4_online.py:163-208, layers/quantization/modelopt_quant.py:1533-1545,
@@ -147,23 +141,22 @@ _PACKED_ON_LOAD: dict[tuple[object, str], str] = {
 # The same for every plan of a checkpoint, and long to read off a config: kept by model.
 @lru_cache(maxsize=64)
 def _method(model: Model, served: str | None) -> str | None:
-    return quantization_method(_config(model, served))
+    return quantization_method(model.config_of(served))
 
 
 @lru_cache(maxsize=64)
 def _kernels(model: Model, served: str | None) -> str | None:
-    return kernel_method(_config(model, served))
+    return kernel_method(model.config_of(served))
 
 
 @lru_cache(maxsize=64)
 def _stored(model: Model, served: str | None, quantization: object) -> WeightFormat:
     name = served or model.name
-    stored = weight_format({}, _config(model, served), name)
+    stored = weight_format({}, model.config_of(served), name)
     packed = _PACKED_ON_LOAD.get((quantization, stored.format))
-    if packed is None or (
-        stored.assumed and quantization == "modelopt_fp4"
-    ):  # of a checkpoint that nobody knows, its own
-        return weight_format({"quantization": quantization}, _config(model, served), name)
+    serialized = stored.assumed and quantization == "modelopt_fp4"  # nobody knows the checkpoint: it is one of these
+    if packed is None or serialized:
+        return weight_format({"quantization": quantization}, model.config_of(served), name)
     return WeightFormat(packed, f"--quantization {quantization} packs the experts of {stored.format} as they load")
 
 

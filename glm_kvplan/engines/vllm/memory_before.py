@@ -12,7 +12,7 @@ from glm_kvplan.certainty import Certainty, How
 from glm_kvplan.engines.vllm.components.index_keys import key_bytes
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.errors import InputError, RefusedError
-from glm_kvplan.memory.budget import DRAFT, TARGET, UNMEASURED_WEIGHTS_ERROR, MemoryPart
+from glm_kvplan.memory.budget import DRAFT, TARGET, UNMEASURED_WEIGHTS_ERROR, MemoryPart, check_free
 from glm_kvplan.memory.gpu import Gpu
 from glm_kvplan.memory.weights import WeightEstimate
 from glm_kvplan.units import GB, GIB
@@ -103,8 +103,8 @@ def available(
     for flag, value in (("--available-gib", available_gib), ("--pre-gib", pre_gib), ("--weights-gib", weights_gib)):
         if value is not None and not (isfinite(value) and value >= 0):
             raise InputError(f"{flag} {value}: must be a number of GiB, not negative")
-    if pre_gib is not None and pre_gib > gpu.memory_mib / 1024:
-        raise InputError(f"--pre-gib {pre_gib} is more than a {gpu.name} has ({gpu.memory_mib / 1024:.2f} GiB)")
+    if pre_gib is not None:
+        check_free(gpu, pre_gib)
     images = max(int(deployment.mm_ipc_gpu_memory_gb * GIB), 0) if deployment.multimodal else 0
     if deployment.kv_cache_memory_bytes is not None:
         found = _exactly(deployment.kv_cache_memory_bytes - images, "given", "--kv-cache-memory-bytes")

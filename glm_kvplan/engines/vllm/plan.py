@@ -19,7 +19,6 @@ from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, 
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.calibration import Calibration
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.model.loader import BUNDLED_ID, BUNDLED_ORIGIN
 from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
 
 NO_CALIBRATION = "is of vLLM, which takes no calibration: give --available-gib, as its log says"
@@ -123,10 +122,7 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         gpu=given.gpu,
         environment=given.environment,
     )
-    stands_in = (
-        given.model.origin == BUNDLED_ORIGIN and given.served is not None and given.served.lower() != BUNDLED_ID.lower()
-    )
-    config = None if stands_in else given.model.config
+    config = given.model.config_of(given.served)
     _check_method(flags.get("quantization"), quantization_method(config), given.profile)
     rank = Rank(given.model.geometry, deployment, given.profile)
     check_experts(rank, given.model.config)

@@ -1,6 +1,7 @@
 """Layouts of one server, and what each serves of its share of a load: what vLLM gives to `kvplan advise --gpus`."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from glm_kvplan.engines.fleet_values import Advised
@@ -46,7 +47,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
     more of the card where nobody fixed that. Nothing else is turned. Raises InputError, RefusedError.
     """
     found: list[Begun] = []
-    for tried in (plan, *(plan.with_flags(gpu_memory_utilization=each) for each in _utilizations(plan))):
+    for tried in chain([plan], (plan.with_flags(gpu_memory_utilization=each) for each in _more(plan))):
         if found and _sure(found[-1], share):
             break
         try:
@@ -54,7 +55,7 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
         except RefusedError:  # so much of the card is not free, or nothing of this layout starts
             if found:
                 break
-            found += _with_less(plan, given, share)
+            found.append(_with_less(plan, given, share))
     best = max(found, key=lambda begun: (_sure(begun, share), min(_served(begun, share), share.concurrency)))
     engines = best.plan.deployment.data_parallel_size
     got = served(best.start, share.contexts)
@@ -79,20 +80,19 @@ def advise_server(plan: Plan, given: MemoryGiven, share: Demand) -> Advised:
     )
 
 
-def _with_less(plan: Plan, given: MemoryGiven, share: Demand) -> list[Begun]:
-    """With the most of the card that is free, where nobody fixed that. Raises InputError, RefusedError."""
+def _with_less(plan: Plan, given: MemoryGiven, share: Demand) -> Begun:
+    """With the most of the card that is free, where nobody said how much. Raises InputError, RefusedError."""
     found = plan.deployment.gpu_memory_utilization
-    fixed = not plan.flags.keys().isdisjoint(("gpu_memory_utilization", *FIXES_BLOCKS))
-    while True:
-        found = round(found - (0 if fixed else UTILIZATION_STEP), 4)
+    while "gpu_memory_utilization" not in plan.flags and found > LEAST_UTILIZATION:
+        found = round(found - UTILIZATION_STEP, 4)
         try:
-            return [_limited(begin(plan.with_flags(gpu_memory_utilization=found), given), given, share)]
+            return _limited(begin(plan.with_flags(gpu_memory_utilization=found), given), given, share)
         except RefusedError:
-            if fixed or found < LEAST_UTILIZATION:
-                raise
+            continue
+    return _limited(begin(plan, given), given, share)  # refused for what it is
 
 
-def _utilizations(plan: Plan) -> Iterator[float]:
+def _more(plan: Plan) -> Iterator[float]:
     """More of the card, step by step; none where the user said how much."""
     if not plan.flags.keys().isdisjoint(("gpu_memory_utilization", *FIXES_BLOCKS)):
         return

@@ -35,6 +35,7 @@ class Expander:
     def __init__(self, shell: "Interpreter") -> None:
         self.shell = shell
         self.calculating = False
+        self.looked_up = 0  # variables of the expression at hand
 
     def fields(self, nodes: Iterable[WordNode]) -> list[Field]:
         """The words that nodes stand for."""

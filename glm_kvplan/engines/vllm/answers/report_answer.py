@@ -8,6 +8,7 @@ from glm_kvplan.engines.explanation import ExplainAnswer
 from glm_kvplan.engines.flag import Choice
 from glm_kvplan.engines.frontier_points import Frontier
 from glm_kvplan.engines.report_parts import Made
+from glm_kvplan.engines.saved_plan import model_named
 from glm_kvplan.engines.vllm.answers.advise_answer import AdviseAnswer, answer_advise
 from glm_kvplan.engines.vllm.answers.estimate_answer import EstimateAnswer, answer_estimate
 from glm_kvplan.engines.vllm.answers.explain_answer import answer_explain
@@ -20,7 +21,6 @@ from glm_kvplan.engines.vllm.frontier import FEWER_STATES, frontier
 from glm_kvplan.engines.vllm.plan import Plan
 from glm_kvplan.engines.vllm.starting import begin
 from glm_kvplan.memory.given import MemoryGiven
-from glm_kvplan.model.loader import BUNDLED_ID
 from glm_kvplan.reading.secret_words import without_userinfo
 from glm_kvplan.show.said import Text
 from glm_kvplan.workload import UNKNOWN_HOST, Demand, HostGiven, Workload
@@ -84,7 +84,7 @@ def answer_report(
         frontier=frontier(begun, given, beside) if start.holds else None,
         beside=advised.text if beside is advised.flags else " ".join(FLAG[name].words(beside[name]) for name in beside),
         formulas=tuple(_formulas(plan, workload, start)),
-        model=without_userinfo(plan.served or BUNDLED_ID),
+        model=without_userinfo(model_named(plan)),
         flags=plan.flags,
         environment=plan.environment,
         choices=plan.choices,
