@@ -12,6 +12,8 @@ from glm_kvplan.launch.launch import Found, Launch, Server
 from glm_kvplan.launch.marked_words import Mark, Piece, Word, concealed, secret_values
 from glm_kvplan.launch.server_commands import launches_of_text, launches_of_words
 
+_STARTS = {"run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec"}
+_CHANGES = {"remove", "pop", "clear", "sort", "reverse"}  # of a list, which are not followed
 _LARGEST = 1 << 20  # characters of a program
 _LOOKS = re.compile(r"(?m)^(?:import |from \w[\w.]* import )|[\[(]\s*(?:sys\.executable|['\"])")
 
@@ -65,7 +67,7 @@ class _Reader:
         self.lists: dict[str, list[Word]] = {}
         # Lists by their id and lines by their text, in the order they stand; no list of which another is made.
         self.started: dict[int | str, list[Word]] = {}
-        self.called: set[int] = set()  # ids of the lists that were given to a call
+        self.called: set[int] = set()  # ids of the lists that were given to what starts them
         self.environment: dict[str, Scalar] = {}
         self.deciding: list[Mark] = []
 
@@ -106,6 +108,12 @@ class _Reader:
                 self.lists[name] += self.marked(self.items(value))
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "insert"), [at, value])) if name in self.lists:
                 self.insert(name, at, self.marked([self.item(value)]))
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), change), _)) if (
+                name in self.lists and change in _CHANGES
+            ):
+                self.unknown(name, node)
+            case ast.Delete([ast.Subscript(ast.Name(name))]) if name in self.lists:
+                self.unknown(name, node)
             case ast.Expr(value) | ast.Return(value) if value is not None:
                 self.expression(value)
             case _:
@@ -121,6 +129,11 @@ class _Reader:
         else:
             mark = Mark(f"`{place[:60]}`", f"line {at.lineno}")
             listed += [word._replace(mark=word.mark or mark) for word in words]
+
+    def unknown(self, name: str, node: ast.stmt | ast.expr) -> None:
+        """A list is changed in a way that is not followed."""
+        mark = Mark(f"`{ast.unparse(node)[:60]}`", f"line {node.lineno}")
+        self.lists[name][:] = [word._replace(mark=word.mark or mark) for word in self.lists[name]]
 
     def perhaps(self, decides: str, node: ast.stmt, statements: Iterable[ast.stmt]) -> None:
         self.deciding.append(Mark(decides, f"line {node.lineno}"))
@@ -140,6 +153,8 @@ class _Reader:
                 else:
                     self.values[name] = self.either(self.values.get(name), value)
                     self.expression(value)
+            case ast.Subscript(ast.Name(name)) if name in self.lists:
+                self.unknown(name, target)
             case ast.Subscript(ast.Attribute(_, "environ") | ast.Name(), ast.Constant(str(key))):
                 self.environment[key] = self.either(self.environment.get(key), value)
             case _:
@@ -166,7 +181,8 @@ class _Reader:
                         self.started.setdefault(line.text, [line])
                     else:
                         self.started[id(words)] = words
-                        self.called.add(id(words))
+                        if ast.unparse(inner.func).rpartition(".")[2] in _STARTS:
+                            self.called.add(id(words))
 
     def variables(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -181,6 +197,12 @@ class _Reader:
             case ast.BinOp(left, ast.Add(), right):
                 first = self.items(left) if isinstance(left, ast.Name) and left.id in self.lists else self.words(left)
                 return None if first is None else [*first, *self.items(right)]
+            case (
+                ast.Call(ast.Name("list"), [ast.Name(name) as copied])
+                | ast.Call(ast.Attribute(ast.Name(name) as copied, "copy"), [])
+                | ast.Subscript(ast.Name(name) as copied, ast.Slice(None, None, None))
+            ) if name in self.lists:
+                return self.items(copied)
             case ast.Call(ast.Attribute(ast.Constant(str(text)), "split"), []):
                 return [Word(word, f"line {node.lineno}") for word in text.split()]
             case ast.Call(ast.Attribute(ast.Name("shlex"), "split"), [argument]):

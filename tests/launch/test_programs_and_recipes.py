@@ -51,14 +51,18 @@ def found_in(text: str, **given: str) -> list[str]:
         ('c: list[str] = ["sglang", "serve", "m"]', ["m"]),
         ("c: list[str]\nrun([\"sglang\", \"serve\", \"m\"])", ["m"]),
         ('a = b = ["sglang", "serve", "m"]', ["m", "m"]),
-        # numbers are not put together as texts are
+        # copies of lists, and changes that are not followed
+        ('c = ["sglang", "serve", "m"]\nd = list(c)\nd += ["a"]\nrun(d)', ["m a"]),
+        ('c = ["sglang", "serve", "m"]\nd = c.copy()\nd += ["a"]\nrun(d)', ["m a"]),
+        ('c = ["sglang", "serve", "m"]\nd = c[:]\nd += ["a"]\nrun(d)', ["m a"]),
+        ('c = ["sglang", "serve", "m"]\nn = len(c)\nlog(c)\nrun(c + ["a"])', ["m a"]),
         ('T = 4\nrun(["sglang", "serve", str(T + 4), str(4 + 4), "a" + str(T)])', ["??`T + 4` ??`4 + 4` a4"]),
         ('T = 4\nT *= 2\nrun(["sglang", "serve", str(T)])', ["??`T * 2`"]),
         ('T = "sglang serve m"\nT += " --a 1"\nos.system(T)', ["m --a 1"]),
         # what is added to a list, at its place
         ('c = ["sglang", "serve", "m"]\nc += ["a", "b"]\nc.append("c")\nc.extend(["d"])\nrun(c)', ["m a b c d"]),
         ('c = ["sglang", "serve", "m"]\nc.insert(0, "numactl")\nc.insert(3, "n")', ["n m"]),
-        ('c = ["sglang", "serve", "m"]\nc.clear()\nc.append()\nd += ["x"]\nd.append("x")', ["m"]),
+        ('c = ["sglang", "serve", "m"]\nc.clear()\nc.append()\nd += ["x"]\nd.append("x")', ["m?`c.clear()`"]),
         ('c = ["sglang", "serve", "m"]\nc.insert(len(c), "a")\nc.insert(-1, "b")', ["m b a"]),
         ('c = ["sglang", "serve", "m"]\nc.insert(n, "a")', ["m a?`n`"]),
         # a list that another is made of starts nothing itself, but where it was given to a call
@@ -596,3 +600,10 @@ def test_what_the_engine_reads() -> None:
     assert read_launch_command(text, "0.5.23").environment == {"SGLANG_MAMBA_CONV_DTYPE": "float32"}
     (line,) = read_launch_command("docker run lmsysorg/sglang:v0.5.22 sglang serve m", "0.5.23").warnings
     assert "tagged 0.5.22" in line
+
+
+@pytest.mark.parametrize("change", ['c[-1] = "8"', "del c[1]", "c.pop()", "c.clear()", 'c[2:] = ["n"]'])
+def test_a_change_of_a_list_that_is_not_followed_is_asked_about(change: str) -> None:
+    text = f'import os\nc = ["sglang", "serve", "m", "--tp", "4"]\n{change}\nrun(c)\n'
+    with pytest.raises(InputError, match=r"which is not run here"):
+        read_launch_command(text)

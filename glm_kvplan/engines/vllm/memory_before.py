@@ -5,7 +5,7 @@ communication, activations, and an estimate of its CUDA graphs. Of these the sha
 others are estimated here from what public logs print, each with what it may be off.
 """
 
-from math import ceil, isfinite
+from math import ceil, floor, isfinite
 from typing import NamedTuple
 
 from glm_kvplan.certainty import Certainty, How
@@ -92,12 +92,13 @@ def available(
     weights_gib: float | None = None,
     draft_weights_gib: float | None = None,
     weights: WeightEstimate | None = None,
+    booted: bool = False,
 ) -> Available:
     """The memory of the blocks: --kv-cache-memory-bytes, or what the log prints as available, or an estimate.
 
-    `available_gib` is the log's "Available KV cache memory"; `pre_gib` what is free before vLLM starts. Raises
-    RefusedError where less is free than the share vLLM takes, as far as that is known, InputError where the weights are
-    not known.
+    `available_gib` is the log's "Available KV cache memory"; `pre_gib` what is free before vLLM starts. `booted`: a log
+    shows that enough was. Raises RefusedError where less is free than the share vLLM takes, as far as that is known,
+    InputError where the weights are not known.
     """
     deployment = rank.deployment
     for flag, value in (("--available-gib", available_gib), ("--pre-gib", pre_gib), ("--weights-gib", weights_gib)):
@@ -106,16 +107,17 @@ def available(
     if pre_gib is not None:
         check_free(gpu, pre_gib)
     images = max(int(deployment.mm_ipc_gpu_memory_gb * GIB), 0) if deployment.multimodal else 0
-    if deployment.kv_cache_memory_bytes is not None:
-        found = _exactly(deployment.kv_cache_memory_bytes - images, "given", "--kv-cache-memory-bytes")
-        return found._replace(notes=_enough_free(rank, gpu, pre_gib))
+    booted = booted or available_gib is not None
+    fixed = deployment.kv_cache_memory_bytes
+    notes = () if booted else _enough_free(rank, gpu, pre_gib, only_said=fixed is not None)
+    if fixed is not None:
+        return _exactly(fixed - images, "given", "--kv-cache-memory-bytes")._replace(notes=notes)
     if available_gib is not None:
         exact = int(available_gib * GIB) - images
         half = int(LOG_STEP / 2 * GIB)
         printed = round(available_gib, 2) == available_gib
         found = _exactly(exact, "measured", "Available KV cache memory")
         return found._replace(low_bytes=exact - half, high_bytes=exact + half) if printed else found
-    notes = _enough_free(rank, gpu, pre_gib)
     return _estimated(rank, gpu, weights_gib, draft_weights_gib, weights, images)._replace(notes=notes)
 
 
@@ -128,27 +130,35 @@ def total_gib(gpu: Gpu) -> float:
     return gpu.memory_mib / 1024 + (0.0 if gpu.integrated else DRIVER.gib)
 
 
-def _enough_free(rank: Rank, gpu: Gpu, pre_gib: float | None) -> tuple[str, ...]:
+def _enough_free(rank: Rank, gpu: Gpu, pre_gib: float | None, *, only_said: bool) -> tuple[str, ...]:
     """Nothing starts where less is free than the share. Unless it is given, what is free is estimated: refused where it
-    is less, said where it may be.
+    is less, said where it may be; `only_said` where nothing else of the answer is an estimate.
     """
-    wanted = total_gib(gpu) * rank.deployment.gpu_memory_utilization
-    if pre_gib is None:
-        taken, error = TAKEN_OF_SHARED if gpu.integrated else TAKEN
-        middle = total_gib(gpu) - taken
-        least = middle - error
-        found = f"about {middle:.1f} (+-{error:.1f}) GiB are free"
-    else:
-        least = middle = pre_gib + (0 if gpu.integrated else DRIVER.error_gib)
-        found = f"{pre_gib:.2f} GiB are free"
-    said = (
-        f"{found} and --gpu-memory-utilization {rank.deployment.gpu_memory_utilization} of a {gpu.name} is "
-        f"{wanted:.2f} GiB"
-    )
-    if middle < wanted:
-        more = "" if pre_gib is not None else ", or say with --pre-gib what is free"
-        raise RefusedError(f"{said}; lower it{more}", rank.profile.source("requested"))
-    return (f"{said}: vLLM does not start where less is free; --pre-gib says what is",) if least < wanted else ()
+    share, total = rank.deployment.gpu_memory_utilization, total_gib(gpu)
+    wanted, source = total * share, rank.profile.source("requested")
+    if pre_gib is not None:
+        left = pre_gib + (0 if gpu.integrated else DRIVER.error_gib)
+        if left < wanted:
+            raise RefusedError(
+                f"{pre_gib:.2f} GiB are free and --gpu-memory-utilization {share} of a {gpu.name} is {wanted:.2f} GiB; "
+                f"lower it to {floor(left / total * 100) / 100:g}",
+                source,
+            )
+        return ()
+    taken, error = TAKEN_OF_SHARED if gpu.integrated else TAKEN
+    left = total - taken
+    if left < wanted and not only_said:
+        raise RefusedError(
+            f"about {left:.1f} (+-{error:.1f}) GiB are free and --gpu-memory-utilization {share} of a {gpu.name} is "
+            f"{wanted:.2f} GiB; lower it to {floor(left / total * 100) / 100:g}, or say with --pre-gib what is free",
+            source,
+        )
+    if left - error < wanted:
+        return (
+            f"about {left:.1f} (+-{error:.1f}) GiB are free and --gpu-memory-utilization {share} of a {gpu.name} is "
+            f"{wanted:.2f} GiB: vLLM does not start where less is free; --pre-gib says what is",
+        )
+    return ()
 
 
 def _estimated(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from glm_kvplan.contexts import Contexts
 from glm_kvplan.engines.expectations import Expectations, Held
@@ -10,7 +11,6 @@ from glm_kvplan.engines.measures import Started
 from glm_kvplan.engines.protocol import Given
 from glm_kvplan.engines.vllm.blocks import Blocks, blocks_of
 from glm_kvplan.engines.vllm.deployment import Deployment
-from glm_kvplan.engines.vllm.profile import EngineProfile
 from glm_kvplan.engines.vllm.rank import Rank
 from glm_kvplan.engines.vllm.resolve.resolver import resolve
 from glm_kvplan.engines.vllm.resolve.undecided import every_choice
@@ -19,6 +19,7 @@ from glm_kvplan.engines.weight_format import WeightFormat, quantization_method, 
 from glm_kvplan.errors import InputError, RefusedError
 from glm_kvplan.memory.calibration import Calibration
 from glm_kvplan.memory.given import MemoryGiven
+from glm_kvplan.model.loader import BUNDLED_ORIGIN
 from glm_kvplan.workload import UNKNOWN_HOST, HostGiven
 
 NO_CALIBRATION = "is of vLLM, which takes no calibration: give --available-gib, as its log says"
@@ -122,8 +123,7 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
         gpu=given.gpu,
         environment=given.environment,
     )
-    config = given.model.config_of(given.served)
-    _check_method(flags.get("quantization"), quantization_method(config), given.profile)
+    config = _config(given, flags.get("quantization"))
     rank = Rank(given.model.geometry, deployment, given.profile)
     check_experts(rank, given.model.config)
     return Plan(
@@ -134,9 +134,21 @@ def resolved(given: Given, flags: Mapping[str, object]) -> Plan:
     )
 
 
-def _check_method(asked: object, stored: str | None, profile: EngineProfile) -> None:
-    """FP8 weights take no other method, but for one that takes any. Raises RefusedError."""
-    if stored == "fp8" and asked is not None and str(asked).lower() not in ("fp8", "humming"):
-        raise RefusedError(
-            f"--quantization {asked}: the checkpoint says {stored} in its config.json", profile.source("quantization")
-        )
+# Methods that FP8 weights take: their own, and what takes them over (models/deepseek_v4/quant_config.py:186 at 0.33.0).
+_TAKE_FP8 = (None, "fp8", "humming", "deepseek_v4_fp8")
+
+
+def _config(given: Given, asked: object) -> Mapping[str, Any] | None:
+    """The config.json that says how the weights are stored. Raises RefusedError where --quantization is not its own;
+    of a model that nobody named the flag says more.
+    """
+    config = given.model.config_of(given.served)
+    method = asked.lower() if isinstance(asked, str) else None
+    stored = quantization_method(config)
+    if stored != "fp8" or method in _TAKE_FP8:
+        return config
+    if given.served is None and given.model.origin == BUNDLED_ORIGIN:
+        return None
+    raise RefusedError(
+        f"--quantization {asked}: the checkpoint says {stored} in its config.json", given.profile.source("quantization")
+    )

@@ -159,7 +159,7 @@ def _memory_rows(boot: Boot, plan: Plan, given: MemoryGiven) -> Iterator[LogRow]
             yield _estimate(printed[name], -part.gib, part.error_gib, part.source)
             break
     if "available" in printed and plan.deployment.kv_cache_memory_bytes is None:
-        found, _ = memory_of(plan, MemoryGiven(checkpoint=given.checkpoint))
+        found, _ = memory_of(plan, MemoryGiven(checkpoint=given.checkpoint), booted=True)
         error = (found.high_bytes - found.low_bytes) / 2 / GIB
         yield from _profiled(printed, found.parts)
         yield _estimate(printed["available"], found.nbytes / GIB, error, "the share of the card less all of that")
@@ -205,7 +205,8 @@ def _blocks_of_the_memory(plan: Plan, printed: Mapping[str, Printed], found: Sta
     deployment, memory = plan.deployment, printed.get("available")
     if deployment.num_gpu_blocks_override is None and deployment.kv_cache_memory_bytes is None and memory is None:
         return
-    known, _ = memory_of(plan, MemoryGiven(available_gib=None if memory is None else memory.value))
+    given = MemoryGiven(available_gib=None if memory is None else memory.value)
+    known, _ = memory_of(plan, given, booted=True)
     low, high = plan.blocks.count(known.low_bytes), plan.blocks.count(known.high_bytes)
     inside = low <= found.count <= high
     # engines beside each other have each its own memory, and the log prints the least of all

@@ -84,8 +84,8 @@ def lacking(plan: Plan, found: Available, nbytes: int) -> str:
     )
 
 
-def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate | None]:
-    """The memory of the blocks, and the weights' estimate where it was needed."""
+def memory_of(plan: Plan, given: MemoryGiven, *, booted: bool = False) -> tuple[Available, WeightEstimate | None]:
+    """The memory of the blocks, and the weights' estimate where it was needed. `booted`: a log shows the start."""
     if given.calibration is not None:
         raise InputError("--calibrate reads SGLang's boots; of a vLLM boot give --available-gib, as its log says")
     known = plan.deployment.kv_cache_memory_bytes is not None or given.available_gib is not None
@@ -103,6 +103,7 @@ def memory_of(plan: Plan, given: MemoryGiven) -> tuple[Available, WeightEstimate
         weights_gib=given.weights_gib,
         draft_weights_gib=given.draft_weights_gib,
         weights=weights,
+        booted=booted,
     )
     if found.nbytes > plan.gpu.memory_mib * 2**20:
         raise InputError(f"{found.nbytes / GIB:.2f} GiB for blocks is more than a {plan.gpu.name} has")

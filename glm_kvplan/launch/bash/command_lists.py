@@ -21,11 +21,14 @@ def pipeline(shell: "Interpreter", parts: Sequence[Statement]) -> Truth:
     """What its commands assign stays inside; what the last one prints of the others' output is not known."""
     if len(parts) == 1:
         return shell.execute(parts[0])
-    outer, shell.output = shell.output, None
+    outer = shell.output, shell.typed
+    shell.output, statuses = None, []
     try:
-        statuses = [shell.apart(partial(shell.execute, part)) for part in parts]
+        for part in parts:
+            statuses.append(shell.apart(partial(shell.execute, part)))
+            shell.typed = False  # what follows reads the pipe
     finally:
-        shell.output = outer
+        shell.output, shell.typed = outer
     shell.printed(missing("$(...)"))
     found, all_of_them = statuses[-1], reduce(both, statuses)
     checked = shell.scope.option("pipefail")

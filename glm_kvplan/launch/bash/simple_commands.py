@@ -84,7 +84,7 @@ def _word(shell: "Interpreter", words: Sequence[Field], node: WordNode) -> list[
 
 
 def _stdin(shell: "Interpreter", redirects: Sequence[Redirect]) -> Scalar | None:
-    for one in redirects:
+    for one in reversed(redirects):  # the last one wins
         if one.document is not None:
             return shell.expander.scalar(one.document.parts, one.target.line)
         if one.operator == "<<<":

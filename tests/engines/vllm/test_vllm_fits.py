@@ -220,3 +220,18 @@ def test_a_card_that_is_smaller_than_the_log_says() -> None:
     with pytest.raises(InputError, match=r"--gpu h200: .* shows 178\.46 GiB on a card, and H200 has 140\.40"):
         fitted(text, flags=TP4, gpu="h200")
     assert fitted(text, flags=TP4, gpu="b200").plan.gpu.name == "B200"
+
+
+@pytest.mark.parametrize("share", ["0.92", "0.9965"])
+def test_what_a_boot_found_free_is_not_estimated(share: str) -> None:
+    """The log prints what was left for blocks: the server was there, whatever is usually free."""
+    text = text_of("h200x4-tp4-mtp3").replace("'max_model_len'", f"'gpu_memory_utilization': {share}, 'max_model_len'")
+    assert f"'gpu_memory_utilization': {share}" in text
+    assert fitted(text, engine="vllm-0.30.0").held.start is not None
+
+
+@pytest.mark.parametrize("method", ["compressed-tensors", "modelopt_fp4", "awq"])
+def test_a_log_of_another_checkpoint_is_not_held_to_the_published_one(method: str) -> None:
+    text = text_of("h200x4-tp4-mtp3").replace("'max_model_len'", f"'quantization': '{method}', 'max_model_len'")
+    assert f"'quantization': '{method}'" in text
+    assert fitted(text, engine="vllm-0.30.0").plan.profile.release == "0.30.0"

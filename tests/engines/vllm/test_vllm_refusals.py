@@ -164,16 +164,17 @@ def test_a_fitted_context_is_what_the_blocks_hold() -> None:
 
 
 @pytest.mark.parametrize("release", releases())
-@pytest.mark.parametrize("served", [None, "zai-org/GLM-5.3-Flash"])
-def test_fp8_weights_take_no_other_method(release: str, served: str | None) -> None:
+def test_fp8_weights_take_no_other_method(release: str) -> None:
     """config/model.py, ModelConfig._verify_quantization: the flag is the checkpoint's own method, or it is an error."""
+    served = "zai-org/GLM-5.3-Flash"
     for method in ("modelopt_fp4", "mxfp4", "awq"):
         with pytest.raises(RefusedError, match=rf"--quantization {method}: the checkpoint says fp8.*at {release}"):
             kv.plan({"quantization": method}, engine=f"vllm-{release}", gpu="b200", served=served)
-    for flags in ({}, {"quantization": "fp8"}):
+    for flags in ({}, {"quantization": "fp8"}, {"quantization": "deepseek_v4_fp8"}):
         assert kv.plan(flags, engine=f"vllm-{release}", gpu="b200", served=served).weight_format.format == "fp8"
-    other = kv.plan({"quantization": "modelopt_fp4"}, engine=f"vllm-{release}", gpu="b200", served="/models/x")
-    assert other.weight_format.format == "nvfp4"  # its config.json is the server's
+    for other in ("/models/x", None):  # its config.json is the server's, or nobody names the model
+        made = kv.plan({"quantization": "modelopt_fp4"}, engine=f"vllm-{release}", gpu="b200", served=other)
+        assert made.weight_format.format == "nvfp4"
 
 
 @pytest.mark.parametrize("flags", [{}, {"kv_cache_memory_bytes": 20 * GIB}])
@@ -185,3 +186,13 @@ def test_what_is_free_is_asked_whatever_the_blocks_take(flags: dict[str, object]
     with pytest.raises(InputError, match=r"--pre-gib 200\.0 is more than a H200 has"):
         begin(made, MemoryGiven(pre_gib=200.0))
     assert begin(made, MemoryGiven(pre_gib=139.0)).start.count
+
+
+def test_an_estimate_of_what_is_free_refuses_no_blocks_that_are_known() -> None:
+    """0.92 of a DGX Spark is more than most have free: said, or nothing where a log shows the memory of the blocks."""
+    flags = {"tensor_parallel_size": 4, "max_model_len": 131072, "max_num_seqs": 64, "kv_cache_memory_bytes": 6 * GIB}
+    made = kv.plan(flags, engine="vllm-0.33.0", gpu="gb10")
+    assert [note for note in begin(made, MemoryGiven()).notes if "--pre-gib says what is" in note]
+    assert not [note for note in begin(made, MemoryGiven(available_gib=6.0)).notes if "--pre-gib" in note]
+    with pytest.raises(RefusedError, match=r"lower it to 0\.82$|lower it to 0\.82 "):
+        begin(made, MemoryGiven(pre_gib=100.0))
